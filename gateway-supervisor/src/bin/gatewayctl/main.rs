@@ -1,0 +1,2 @@
+//! People.
+fn main() {}

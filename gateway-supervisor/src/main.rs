@@ -1,0 +1,2 @@
+//! The memory.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The hands.
+fn main() {}
