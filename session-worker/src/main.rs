@@ -1,2 +1,5 @@
 //! The hands.
+
+mod executor;
+
 fn main() {}

@@ -1,0 +1,1 @@
+//! `Edit`: replaces the matched bytes of a text and nothing else.

@@ -1,0 +1,1 @@
+//! `NotebookEdit`: replaces, inserts or deletes one cell of a notebook by splicing its JSON text.

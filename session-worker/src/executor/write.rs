@@ -1,0 +1,1 @@
+//! `Write`: the whole new content of a file.
