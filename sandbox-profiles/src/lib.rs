@@ -1,1 +1,27 @@
-//! The walls.
+//! The walls: one typed description of what a process may do, enforced by Linux namespaces, Landlock and
+//! seccomp, or by macOS Seatbelt.
+//!
+//! - [`SandboxSpec`] says what a process may read, write, reach and start.
+//! - [`Protected`] is the one list of what no tool and no command may see: credential stores, the gateway's own
+//!   state, other processes. Tools ask it with [`Protected::judge`], cages mask [`Protected::paths`].
+//! - Outcomes that can fail are [`WallError`]s that name the missing piece and the line that mends it.
+//!
+//! Invariant: nothing here knows of sessions or MCP, and no wall is ever left out silently.
+
+mod error;
+mod protected;
+mod spec;
+
+pub use error::{Feature, WallError};
+pub use protected::{FileIdentity, Judgement, Protected, ProtectedBy, ProtectedSources};
+pub use spec::{AbsolutePath, Execution, Network, Readable, ResourceLimits, SandboxSpec, Signals, SpecError};
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+
+#[cfg(target_os = "linux")]
+use linux as os;
+#[cfg(target_os = "macos")]
+use macos as os;
