@@ -1,0 +1,72 @@
+//! Bounds, each with its reason.
+
+use std::time::Duration;
+
+/// Largest frame between supervisor and worker: one reply of 768 KiB with its envelope fits, nothing much larger does.
+pub const FRAME_BYTES: usize = 1024 * 1024;
+
+/// Largest prompt: ChatGPT's own message limit is below it, and it travels in one frame with the skills.
+pub const PROMPT_BYTES: usize = 64 * 1024;
+
+/// All skill bodies of a session together: they are shown in one turn.
+pub const SKILL_BYTES: usize = 64 * 1024;
+
+/// Skills of one session.
+pub const SKILLS: usize = 8;
+
+/// Characters of a key, a label or a reason that a client chooses.
+pub const KEY_CHARS: usize = 200;
+
+/// Text and canonical inputs of one reply: what fits a frame with room for the envelope.
+pub const REPLY_BYTES: usize = 768 * 1024;
+
+/// Tool calls of one reply.
+pub const REPLY_CALLS: usize = 32;
+
+/// Content of one receipt: what ChatGPT can read of one result in one turn.
+pub const RECEIPT_BYTES: usize = 64 * 1024;
+
+/// Text of one pending turn before JSON escaping; `CLAUDE_TOOLS_TURN_KIB` sets another.
+pub const TURN_BYTES: usize = 80 * 1024;
+
+/// How much of the prompt its own first turn shows.
+pub const PROMPT_PREVIEW_BYTES: usize = 4 * 1024;
+
+/// HTTP request body on `/mcp`: a reply of [`REPLY_BYTES`] with every character escaped as `\u00XX` is 4.5 MiB.
+pub const MCP_BODY_BYTES: usize = 5 * 1024 * 1024;
+
+/// Longest `wait_seconds`.
+pub const WAIT_SECONDS: u64 = 50;
+
+/// A call answers within this time whatever happens: the strictest known client cuts at 59.8 s.
+pub const CALL: Duration = Duration::from_secs(55);
+
+/// Calls that may wait for one session at the same time.
+pub const WAITERS: usize = 32;
+
+/// Lease when nothing else is configured.
+pub const LEASE: Duration = Duration::from_secs(12 * 3600);
+
+/// Shortest lease that can be configured.
+pub const LEASE_MIN: Duration = Duration::from_secs(3);
+
+/// Longest lease that can be configured.
+pub const LEASE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Longest preview of one line in a search result.
+pub const LINE_PREVIEW_BYTES: usize = 2_000;
+
+/// Time-out of a command that names none.
+pub const COMMAND: Duration = Duration::from_secs(120);
+
+/// Longest time-out of a command.
+pub const COMMAND_MAX: Duration = Duration::from_secs(3_600);
+
+/// Hello and proof on the link: both ends are local processes that answer at once.
+pub const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// Records that a worker may have sent without an acknowledgement.
+pub const UNACKNOWLEDGED: usize = 64;
+
+/// Final text of a run that a record keeps.
+pub const RESULT_BYTES: usize = REPLY_BYTES;

@@ -1,0 +1,67 @@
+//! What a worker is told at its birth: one JSON line on its standard input, which then closes.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    id::{ClaudeSessionId, InstanceId, SessionId},
+    profile::{Profile, SubagentPolicy},
+    secret::Secret,
+    timestamp::Timestamp,
+};
+
+/// Everything a worker needs to know before it is asked for anything.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WorkerLaunch {
+    /// The session.
+    pub session_id: SessionId,
+    /// This process of the session.
+    pub instance: InstanceId,
+    /// The number of this process among the session's, from 1. Its records carry it.
+    pub launch: u32,
+    /// The key that both ends of the link prove to know.
+    pub link_key: Secret<[u8; 32]>,
+    /// The socket that the worker listens on.
+    pub socket: PathBuf,
+    /// The session's private folder.
+    pub directory: PathBuf,
+    /// When the lease ends, unless it is renewed over the link.
+    pub expires_at: Timestamp,
+    /// What the session may do.
+    pub profile: Profile,
+    /// Whether it may delegate.
+    pub subagent_policy: SubagentPolicy,
+    /// Canonical directory that the session works in.
+    pub root: PathBuf,
+    /// How Claude Code is started.
+    pub claude: ClaudeLaunch,
+    /// What is protected beyond the built-in list.
+    pub protected: ProtectedRoots,
+    /// The session's scratch for commands.
+    pub scratch: PathBuf,
+    /// Environment of commands, beyond what the worker adds itself.
+    pub command_environment: Vec<(String, String)>,
+}
+
+/// How Claude Code is started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClaudeLaunch {
+    /// The program.
+    pub program: PathBuf,
+    /// Claude Code's session id.
+    pub session_id: ClaudeSessionId,
+    /// Whether a process of this session has run before.
+    pub resume: bool,
+}
+
+/// What the list of protected paths is made from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ProtectedRoots {
+    /// Homes whose credential stores are protected (`$HOME` and the account's).
+    pub homes: Vec<PathBuf>,
+    /// The gateway's own folders.
+    pub own: Vec<PathBuf>,
+    /// Paths that the user added.
+    pub added: Vec<PathBuf>,
+}
