@@ -1,0 +1,7 @@
+//! The memory and the door: everything that is remembered or decided lives here.
+//!
+//! Invariant: this process is the only writer of the ledger.
+
+pub mod ledger;
+pub mod mcp;
+pub mod session;

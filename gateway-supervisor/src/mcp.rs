@@ -1,0 +1,4 @@
+//! The door: six tools over MCP.
+
+pub mod input;
+pub mod sessions;

@@ -1,0 +1,3 @@
+//! Sessions: what they remember, what they decide, and how they are shown.
+
+pub mod view;
