@@ -1,3 +1,5 @@
+//! What `edit` promises: by example, against a slow model, and on hostile sizes.
+
 use proptest::prelude::*;
 
 use super::nearest::Cause;
