@@ -105,6 +105,20 @@ pub enum Entry {
         /// What Claude Code said, where it failed.
         detail: Option<String>,
     },
+    /// Claude Code is gone and was not asked to go. Its worker follows.
+    ClaudeGone {
+        /// The worker's request.
+        request: RecordId,
+        /// Whether it ever asked for a turn.
+        had_started: bool,
+        /// How it ended, for people.
+        detail: String,
+    },
+    /// The directory under the session's root path is no longer the one that the session was born with.
+    RootReplaced {
+        /// What differs, as a public sentence.
+        reason: String,
+    },
     /// A worker did not come up.
     LaunchFailed {
         /// Its number.
