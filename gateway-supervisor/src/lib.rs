@@ -2,6 +2,7 @@
 //!
 //! Invariant: this process is the only writer of the ledger.
 
+pub mod control;
 pub mod ledger;
 pub mod mcp;
 pub mod session;

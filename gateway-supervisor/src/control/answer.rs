@@ -1,0 +1,159 @@
+//! The objects that answer the owner: what `gatewayctl --json` prints.
+//!
+//! Invariant: fields are only ever added.
+
+use protocol::{
+    failure::{ErrorCode, Failure},
+    limits::FRAME_BYTES,
+    profile::Profile,
+    session::Status,
+    wire::control::ControlAnswer,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::session::view::SessionView;
+
+/// Room in a frame for the sessions of a list; the rest is the envelope.
+const LIST_BYTES: usize = FRAME_BYTES - 1024;
+
+/// A text in an answer that would not fit its frame is cut to this length.
+const CUT_TEXT_BYTES: usize = 8 * 1024;
+
+/// How the gateway stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Overview {
+    /// The supervisor's release.
+    pub version: String,
+    /// Where ChatGPT's connector finds it.
+    pub mcp_url: String,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// Its sessions.
+    pub sessions: SessionCounts,
+}
+
+/// How many sessions there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SessionCounts {
+    /// In the ledger.
+    pub stored: usize,
+    /// With a live Claude Code.
+    pub attached: usize,
+}
+
+/// One session in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionLine {
+    /// The session.
+    pub native_session_id: String,
+    /// Claude Code's own session id.
+    pub claude_session_id: String,
+    /// The name that was given at the start.
+    pub session_label: Option<String>,
+    /// Where it stands.
+    pub status: Status,
+    /// Whether a live Claude Code is attached.
+    pub runtime_attached: bool,
+    /// Whether an interrupted action waits to be acknowledged.
+    pub recovery_required: bool,
+    /// What it may do.
+    pub capability_profile: Profile,
+    /// The directory that was asked for.
+    pub source_directory: String,
+    /// When its lease ends; RFC 3339, UTC.
+    pub lease_expires_at: String,
+    /// Counts the durable changes.
+    pub revision: u64,
+}
+
+impl From<&SessionView> for SessionLine {
+    fn from(view: &SessionView) -> Self {
+        Self {
+            native_session_id: view.native_session_id.clone(),
+            claude_session_id: view.claude_session_id.clone(),
+            session_label: view.session_label.clone(),
+            status: view.status,
+            runtime_attached: view.runtime_attached,
+            recovery_required: view.recovery_required,
+            capability_profile: view.capability_profile,
+            source_directory: view.source_directory.clone(),
+            lease_expires_at: view.lease_expires_at.clone(),
+            revision: view.revision,
+        }
+    }
+}
+
+/// A value as the object it is.
+pub(super) fn object(value: &impl Serialize) -> Value {
+    // A derived Serialize with string keys has no way to fail.
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}
+
+/// `{"sessions": […]}` with as many as a frame holds, and `omitted` where there are more.
+pub(super) fn list(lines: &[SessionLine]) -> Value {
+    let mut room = LIST_BYTES;
+    let mut shown = Vec::new();
+    for line in lines {
+        let line = object(line);
+        let Some(left) = room.checked_sub(line.to_string().len() + 1) else { break };
+        room = left;
+        shown.push(line);
+    }
+    let omitted = lines.len() - shown.len();
+    let mut body = json!({ "sessions": shown });
+    if omitted > 0 {
+        body["omitted"] = json!(omitted);
+    }
+    body
+}
+
+/// A session without the tokens that drive it.
+pub(super) fn view(view: &SessionView) -> Value {
+    let mut body = object(view);
+    if let Some(fields) = body.as_object_mut() {
+        for token in ["lease_id", "recovery_token", "next"] {
+            fields.remove(token);
+        }
+    }
+    body
+}
+
+/// The answer's bytes, with its long texts cut where it would not fit a frame.
+pub(super) fn encode(answer: ControlAnswer) -> Vec<u8> {
+    let bytes = serde_json::to_vec(&answer).unwrap_or_default();
+    if (1..=FRAME_BYTES).contains(&bytes.len()) {
+        return bytes;
+    }
+    let cut = match answer {
+        ControlAnswer::Done { mut body } => {
+            cut_texts(&mut body);
+            ControlAnswer::Done { body }
+        }
+        refused @ ControlAnswer::Refused { .. } => refused,
+    };
+    let bytes = serde_json::to_vec(&cut).unwrap_or_default();
+    if (1..=FRAME_BYTES).contains(&bytes.len()) {
+        return bytes;
+    }
+    let failure = Failure::fixed(
+        ErrorCode::Internal,
+        "the answer is larger than the owner's socket carries",
+        "ask for one session at a time with gatewayctl show ID",
+    );
+    serde_json::to_vec(&ControlAnswer::Refused { failure }).unwrap_or_default()
+}
+
+fn cut_texts(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > CUT_TEXT_BYTES => {
+            let kept = (0..=CUT_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            let rest = text.len() - kept;
+            text.truncate(kept);
+            text.push_str(&format!("… ({rest} more bytes)"));
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut_texts),
+        Value::Object(fields) => fields.values_mut().for_each(cut_texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
