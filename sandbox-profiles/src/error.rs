@@ -20,7 +20,7 @@ pub enum Feature {
     MountApi,
     /// Linux: a fresh `/proc` inside a pid namespace.
     FreshProc,
-    /// Linux: Landlock, ABI 6 or newer (scopes for signals and abstract sockets).
+    /// Linux: Landlock, ABI 2 (Linux 5.19) or newer.
     Landlock,
     /// Linux: seccomp filters.
     Seccomp,
@@ -35,7 +35,7 @@ impl fmt::Display for Feature {
             Feature::Namespaces => "mount, pid, net, ipc and uts namespaces",
             Feature::MountApi => "the mount_setattr family of system calls",
             Feature::FreshProc => "a fresh /proc in a pid namespace",
-            Feature::Landlock => "Landlock ABI 6",
+            Feature::Landlock => "Landlock (ABI 2, Linux 5.19 or newer)",
             Feature::Seccomp => "seccomp filters",
             Feature::Seatbelt => "Seatbelt (sandbox-exec)",
         })
