@@ -1,1 +1,25 @@
-//! Harness.
+//! What the promises are tested with: the built gateway in a temporary home, a scripted ChatGPT, and eyes on processes
+//! and files.
+//!
+//! Invariant: everything a test makes lives in one temporary folder, and every process it started is gone when it ends.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+pub mod binaries;
+pub mod client;
+pub mod gateway;
+pub mod http;
+pub mod processes;
+pub mod session;
+pub mod tree;
+pub mod wait;
+
+pub use client::{CallError, Client, ToolError};
+pub use gateway::{Ctl, Gateway};
+pub use session::Session;
+pub use wait::until;
+
+/// A fresh key, as a client mints one for every call.
+#[must_use]
+pub fn key() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}

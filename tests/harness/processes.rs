@@ -1,0 +1,68 @@
+//! Processes as the system lists them.
+
+use std::path::Path;
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+/// A process that belongs to a gateway's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its pid.
+    pub pid: i32,
+    /// Its command line, for messages.
+    pub command: String,
+}
+
+impl Process {
+    /// Whether it is a worker, rather than something that a worker started.
+    #[must_use]
+    pub fn is_worker(&self) -> bool {
+        let program = self.command.split(' ').next().unwrap_or_default();
+        Path::new(program).file_name().is_some_and(|name| name == "session-worker")
+    }
+
+    /// SIGKILL. A process that is gone already is as good.
+    pub fn kill(&self) {
+        let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+    }
+}
+
+/// Processes whose command line or environment names `marker`, which is a path of this test's own.
+#[must_use]
+pub fn naming(marker: &str) -> Vec<Process> {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    let mut found: Vec<_> = all(marker).into_iter().filter(|p| p.pid != own).collect();
+    found.sort_by_key(|p| p.pid);
+    found
+}
+
+#[cfg(target_os = "linux")]
+fn all(marker: &str) -> Vec<Process> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // Each file on its own: a process may close its environment to us and still show its command line.
+        let read = |name| std::fs::read(entry.path().join(name)).unwrap_or_default();
+        let command = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+        if command.contains(marker) || String::from_utf8_lossy(&read("environ")).contains(marker) {
+            found.push(Process { pid, command });
+        }
+    }
+    found
+}
+
+#[cfg(not(target_os = "linux"))]
+fn all(marker: &str) -> Vec<Process> {
+    let listing = std::process::Command::new("ps").args(["-axwwE", "-o", "pid=,command="]).output();
+    let text = listing.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+    text.lines()
+        .filter(|line| line.contains(marker))
+        .filter_map(|line| {
+            let (pid, command) = line.trim().split_once(' ')?;
+            Some(Process { pid: pid.parse().ok()?, command: command.trim().to_owned() })
+        })
+        .collect()
+}
