@@ -18,22 +18,19 @@ use std::{
     io::Write,
     net::TcpListener,
     path::{Path, PathBuf},
+    process::Command,
 };
 
-/// The real program: `CLAUDE_BIN`, else where its installer puts it, else on the search path.
+/// The real program: `CLAUDE_BIN`, or else the pinned one, fetched when it is missing.
 fn claude() -> PathBuf {
-    let named = std::env::var_os("CLAUDE_BIN").map(PathBuf::from);
-    let installed = std::env::home_dir().map(|home| home.join(".npm-global/bin/claude"));
-    let searched = std::env::var_os("PATH").into_iter().flat_map(|path| {
-        std::env::split_paths(&path).map(|folder| folder.join("claude")).collect::<Vec<_>>()
-    });
-    named
-        .into_iter()
-        .chain(installed)
-        .chain(searched)
-        .find(|program| program.is_file())
-        .and_then(|program| program.canonicalize().ok())
-        .expect("Claude Code is not installed: `scripts/test` fetches it, or name it in CLAUDE_BIN")
+    if let Some(named) = std::env::var_os("CLAUDE_BIN") {
+        return PathBuf::from(named).canonicalize().unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/claude-code");
+    let output = Command::new(script).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let path = String::from_utf8(output.stdout).unwrap();
+    PathBuf::from(path.lines().last().expect("the script prints a path")).canonicalize().unwrap()
 }
 
 fn spec(house: &House, program: &Path) -> SandboxSpec {
