@@ -5,7 +5,6 @@
 
 pub mod action;
 pub mod canonical;
-pub mod claude_code;
 pub mod digest;
 pub mod failure;
 pub mod id;

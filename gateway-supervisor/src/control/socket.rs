@@ -13,9 +13,8 @@ use std::{
 };
 
 use interprocess::local_socket::{
-    GenericFilePath, ListenerOptions, ToFsName as _,
-    tokio::{Listener, Stream},
-    traits::{StreamCommon as _, tokio::Stream as _},
+    GenericFilePath, ListenerOptions,
+    tokio::{Listener, Stream, prelude::*},
 };
 use nix::unistd::geteuid;
 use protocol::digest::Digest;

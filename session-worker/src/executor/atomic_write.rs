@@ -1,1 +1,46 @@
-//! Replaces one file of the project: staged beside it, compared, swapped, made durable.
+//! Replaces one file of the project: staged beside it, compared, swapped, made durable [X7].
+//!
+//! ```text
+//! Root::open, Root::locate      which file; judged by names and by handles
+//! Current::look                 what it holds now; refuses what tools never write
+//! Current::stage                the new content beside it, synced, with the old file's mode and owner
+//! Staged::prepared              what is recorded before anything of the project changes
+//! Staged::commit(recorded)      compare, exchange, verify, sync; only with the record in hand
+//! observe, resolve, clean_up    what recovery does after a crash
+//! ```
+//!
+//! Invariant: paths are walked by handle from the root's handle; no step follows a link or a string of several names.
+//! Invariant: before the record is durable the project is unchanged but for the staged file, whose name is known.
+//! Invariant: nothing else renames or removes a file of the project.
+//!
+//! Limits, by nature: a program that holds the old file open and writes to it after the exchange writes to a file that
+//! has no name any more; and a directory moved in the very moment of the exchange takes the write along (that is said).
+
+#![cfg_attr(not(test), expect(dead_code, reason = "the executor's writing tools are not wired to it yet"))]
+
+mod attributes;
+mod commit;
+mod current;
+mod observe;
+mod refusal;
+mod staged;
+mod sys;
+mod target;
+mod temp_name;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+#[cfg_attr(
+    not(test),
+    expect(unused_imports, reason = "the executor's writing tools are not wired to it yet")
+)]
+pub(crate) use self::{
+    commit::Commit,
+    current::Current,
+    observe::{CleanedUp, Observed, clean_up, observe, resolve},
+    refusal::{OtherKind, Refusal},
+    staged::NewModes,
+    target::{Root, Target},
+    temp_name::TempName,
+};

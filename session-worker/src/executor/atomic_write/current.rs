@@ -1,0 +1,165 @@
+//! What stands at a target now, read through one handle.
+//!
+//! Invariant: the bytes are one state of the file: it did not change while it was read.
+
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
+};
+
+use nix::{fcntl::AtFlags, unistd::AccessFlags};
+use protocol::digest::Digest;
+use sandbox_profiles::{Judgement, Protected};
+
+use super::refusal::Refusal;
+use super::target::{Identity, Root, Target};
+use super::walk::{self, Walked};
+use crate::executor::edit::MAX_TEXT_BYTES;
+
+/// How often a file that changes while it is read is read again.
+const READ_ATTEMPTS: usize = 3;
+
+/// What stands at a target, and where.
+#[derive(Debug)]
+pub(crate) struct Current<'a> {
+    pub(super) root: &'a Root,
+    pub(super) target: &'a Target,
+    pub(super) walked: Walked,
+    pub(super) seen: Option<Seen>,
+}
+
+/// A file's content and what it was when it was read.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) file: File,
+    pub(super) bytes: Vec<u8>,
+    pub(super) digest: Digest,
+    pub(super) stamp: Stamp,
+    pub(super) metadata: Metadata,
+}
+
+/// What changes when a file changes. Two equal stamps are the same content unless a write came within the
+/// file system's clock tick, so a stamp alone never decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) identity: Identity,
+    size: u64,
+    links: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            identity: Identity::of(metadata),
+            size: metadata.size(),
+            links: metadata.nlink(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether it is the same file as the other stamp's, and has one name.
+    pub(super) fn is_only_name_of(self, other: Self) -> bool {
+        self.identity == other.identity && self.links == 1
+    }
+}
+
+impl<'a> Current<'a> {
+    /// Looks at the target: its directories, its protection, and its content where it exists.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the target can't be written by a tool, whatever its new content is.
+    pub(crate) fn look(root: &'a Root, target: &'a Target, protected: &Protected) -> Result<Self, Refusal> {
+        root.check_in_place()?;
+        let walked = walk::walk(root, target)?;
+        refuse_protected(root, (target, &walked), protected)?;
+        let seen = if walked.is_whole(target) { read(target, walked.last(root), protected)? } else { None };
+        Ok(Self { root, target, walked, seen })
+    }
+
+    /// The content; none where the file does not exist.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        self.seen.as_ref().map(|seen| seen.bytes.as_slice())
+    }
+
+    /// The content's digest; none where the file does not exist.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        self.seen.as_ref().map(|seen| seen.digest)
+    }
+}
+
+/// Asks for the innermost directory, by where it really is, and for the name that follows in it.
+fn refuse_protected(
+    root: &Root,
+    (target, walked): (&Target, &Walked),
+    protected: &Protected,
+) -> Result<(), Refusal> {
+    let directory = walked.last(root);
+    let real = walk::path_of(directory).ok();
+    let next = target.parents().get(walked.depth()).map_or(target.name(), |name| name.as_os_str());
+    let directory_open = matches!(protected.judge_opened(directory), Ok(Judgement::Open));
+    // Where a directory can't be found by its handle, nothing can be judged: that is protected.
+    let name_open =
+        real.is_some_and(|real| matches!(protected.judge(&real.join(next), None), Judgement::Open));
+    if directory_open && name_open && matches!(protected.judge(target.absolute(), None), Judgement::Open) {
+        return Ok(());
+    }
+    Err(Refusal::Protected { path: target.absolute().to_owned() })
+}
+
+/// Reads the file where there is one and it is one that tools write.
+fn read(target: &Target, directory: &File, protected: &Protected) -> Result<Option<Seen>, Refusal> {
+    let path = || target.absolute().to_owned();
+    let system = |attempt| move |source| Refusal::System { attempt, path: path(), source };
+    let Some(stat) = walk::stat_at(directory, target.name()).map_err(system("looking at"))? else {
+        return Ok(None);
+    };
+    // Asked before it is opened: opening a device can do something.
+    if let Some(kind) = walk::kind_of(&stat) {
+        return Err(Refusal::NotRegular { path: path(), kind });
+    }
+    let file = walk::open_file(directory, target.name()).map_err(system("opening"))?;
+    if !matches!(protected.judge_opened(&file), Ok(Judgement::Open)) {
+        return Err(Refusal::Protected { path: path() });
+    }
+    let seen = read_opened(target, file)?;
+    if seen.metadata.nlink() > 1 {
+        return Err(Refusal::SeveralLinks { path: path(), links: seen.metadata.nlink() });
+    }
+    // Renaming would pass over a file's own write permission.
+    nix::unistd::faccessat(directory, target.name(), AccessFlags::W_OK, AtFlags::AT_EACCESS)
+        .map_err(|errno| system("writing")(errno.into()))?;
+    Ok(Some(seen))
+}
+
+fn read_opened(target: &Target, mut file: File) -> Result<Seen, Refusal> {
+    let path = || target.absolute().to_owned();
+    for _ in 0..READ_ATTEMPTS {
+        let read = read_once(&mut file);
+        let (metadata, bytes) =
+            read.map_err(|source| Refusal::System { attempt: "reading", path: path(), source })?;
+        if bytes.len() > MAX_TEXT_BYTES {
+            return Err(Refusal::TooLarge { path: path(), bytes: metadata.size(), limit: MAX_TEXT_BYTES });
+        }
+        let stamp = Stamp::of(&metadata);
+        if file.metadata().is_ok_and(|now| Stamp::of(&now) == stamp) {
+            let digest = Digest::of(&bytes);
+            return Ok(Seen { file, bytes, digest, stamp, metadata });
+        }
+    }
+    Err(Refusal::Stale { path: path(), now: None })
+}
+
+/// Reads from the start, at most one byte more than allowed.
+fn read_once(file: &mut File) -> io::Result<(Metadata, Vec<u8>)> {
+    io::Seek::rewind(file)?;
+    let metadata = file.metadata()?;
+    let limit = MAX_TEXT_BYTES as u64 + 1;
+    let expected = usize::try_from(metadata.size().min(limit)).unwrap_or(MAX_TEXT_BYTES);
+    let mut bytes = Vec::with_capacity(expected);
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok((metadata, bytes))
+}
