@@ -6,3 +6,4 @@ pub mod control;
 pub mod ledger;
 pub mod mcp;
 pub mod session;
+pub mod skill;
