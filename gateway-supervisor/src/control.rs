@@ -8,7 +8,10 @@ pub mod socket;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
-use interprocess::local_socket::tokio::{Listener, Stream, prelude::*};
+use interprocess::local_socket::{
+    tokio::{Listener, Stream},
+    traits::tokio::Listener as _,
+};
 use protocol::{
     failure::{ErrorCode, Failure},
     id::SessionId,

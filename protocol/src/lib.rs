@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod canonical;
+pub mod claude_code;
 pub mod digest;
 pub mod failure;
 pub mod id;

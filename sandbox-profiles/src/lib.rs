@@ -19,7 +19,7 @@ mod spec;
 
 pub use error::{Feature, WallError};
 pub use probe::{Probe, Verdict, probe};
-pub use protected::{FileIdentity, Judgement, Protected, ProtectedBy, ProtectedSources};
+pub use protected::{FileIdentity, Judgement, Protected, ProtectedBy, ProtectedSources, path_of};
 pub use spec::{AbsolutePath, Execution, Network, Readable, ResourceLimits, SandboxSpec, Signals, SpecError};
 
 #[cfg(target_os = "linux")]

@@ -148,6 +148,17 @@ impl Protected {
         Ok(self.judge(&path, Some(FileIdentity::of(&file.metadata()?))))
     }
 
+    /// Whether a path below the canonical `directory` can be protected by its name, so that a walk has to judge what it
+    /// meets there. The directory itself is judged with [`Protected::judge`].
+    #[must_use]
+    pub fn reaches_below(&self, directory: &Path) -> bool {
+        let above = |path: &Path| is_below(path, directory);
+        above(Path::new("/proc"))
+            || is_below(directory, Path::new("/proc"))
+            || self.trees.iter().any(|tree| above(tree))
+            || self.prefixes.iter().any(|(parent, _)| above(parent))
+    }
+
     /// Every protected path to hide from a cage: as named and as resolved, without those that lie below another.
     /// Names matched by a prefix are those that exist now.
     #[must_use]
@@ -169,6 +180,14 @@ impl Protected {
         }
         outermost.into_iter().filter_map(|path| AbsolutePath::new(path).ok()).collect()
     }
+}
+
+/// Where an opened file really is: the path by which the system knows it, every link resolved.
+///
+/// # Errors
+/// Where the file has no path, as a pipe or a deleted file can have none.
+pub fn path_of(file: &File) -> io::Result<PathBuf> {
+    crate::os::path_of(file)
 }
 
 /// A path as it was named (under its resolved parent) and as it resolves; not yet existing parts are kept.

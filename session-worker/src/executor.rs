@@ -1,9 +1,22 @@
 //! The tool executor: what the tools inside a session do on this machine.
 //!
-//! Each tool is a module of its own. The three writing tools are pure functions from bytes to bytes
-//! (`edit`, `write`, `notebook_edit`); the one place that changes a file is `atomic_write`.
+//! A call arrives at `endpoint`, is decided by `authorize`, carried out by `carry_out` through `tools`. Each tool is a
+//! module of its own. The three writing tools are pure functions from bytes to bytes (`edit`, `write`,
+//! `notebook_edit`); the one place that changes a file is `atomic_write`.
 
 pub(crate) mod atomic_write;
+pub(crate) mod authorize;
+pub(crate) mod carry_out;
+pub(crate) mod display;
 pub(crate) mod edit;
+pub(crate) mod endpoint;
+pub(crate) mod find_files;
+#[cfg(test)]
+mod fixture;
 pub(crate) mod notebook_edit;
+pub(crate) mod outcome;
+pub(crate) mod paths;
+pub(crate) mod read;
+pub(crate) mod search_text;
+pub(crate) mod tools;
 pub(crate) mod write;

@@ -13,8 +13,9 @@ use std::{
 };
 
 use interprocess::local_socket::{
-    GenericFilePath, ListenerOptions,
-    tokio::{Listener, Stream, prelude::*},
+    GenericFilePath, ListenerOptions, ToFsName as _,
+    tokio::{Listener, Stream},
+    traits::{StreamCommon as _, tokio::Stream as _},
 };
 use nix::unistd::geteuid;
 use protocol::digest::Digest;

@@ -10,6 +10,7 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use std::{
+    collections::HashSet,
     fs, io,
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
@@ -73,9 +74,14 @@ impl Rules {
     }
 
     /// Allows `access` at and below `path`; a path that is gone, or that this user can't reach, needs no rule.
-    fn allow(mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<Self> {
+    fn allow(self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<Self> {
+        let is_folder = path.is_dir();
+        self.allow_known(path, access, is_folder)
+    }
+
+    fn allow_known(mut self, path: &Path, access: BitFlags<AccessFs>, is_folder: bool) -> io::Result<Self> {
         let Ok(handle) = PathFd::new(path) else { return Ok(self) };
-        let access = if path.is_dir() { access } else { access & AccessFs::from_file(ABI::V6) };
+        let access = if is_folder { access } else { access & AccessFs::from_file(ABI::V6) };
         let rule = PathBeneath::new(handle, access & self.all);
         self.ruleset = self.ruleset.add_rule(rule).map_err(io::Error::other)?;
         Ok(self)
@@ -100,11 +106,12 @@ pub(super) fn restrict(spec: &SandboxSpec, found: &Found) -> io::Result<()> {
     let mut written = rules.all & !(AccessFs::MakeBlock | AccessFs::MakeChar | AccessFs::IoctlDev);
     match &spec.readable {
         Readable::Everything => {
-            let hidden: Vec<&Path> = spec.hidden().map(AbsolutePath::as_path).collect();
             rules = rules.allow(Path::new("/"), AccessFs::ReadDir.into())?;
             let mut open = Vec::new();
-            siblings(Path::new("/"), &hidden, &mut open);
-            rules = rules.allow_each(open.iter().map(PathBuf::as_path), run | read)?;
+            siblings(Path::new("/"), &Hidden::of(spec), &mut open);
+            for sibling in open {
+                rules = rules.allow_known(&sibling.path, run | read, sibling.is_folder)?;
+            }
             let own = ["/dev/shm", "/dev/pts", "/dev/ptmx"].map(Path::new);
             rules = rules.allow_each(own, written | AccessFs::IoctlDev)?;
         }
@@ -137,22 +144,41 @@ pub(super) fn restrict(spec: &SandboxSpec, found: &Found) -> io::Result<()> {
     }
 }
 
+/// The hidden paths, and every folder above one of them; looked up once for each sibling.
+struct Hidden<'a> {
+    paths: HashSet<&'a Path>,
+    above: HashSet<&'a Path>,
+}
+
+impl<'a> Hidden<'a> {
+    fn of(spec: &'a SandboxSpec) -> Self {
+        let paths: HashSet<&Path> = spec.hidden().map(AbsolutePath::as_path).collect();
+        let above = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+        Hidden { paths, above }
+    }
+}
+
+struct Sibling {
+    path: PathBuf,
+    is_folder: bool,
+}
+
 /// Lists what must be allowed so that everything but the hidden paths is open. Links lead to something that is
 /// listed itself; device files are allowed by name alone.
-fn siblings(directory: &Path, hidden: &[&Path], open: &mut Vec<PathBuf>) {
+fn siblings(directory: &Path, hidden: &Hidden<'_>, open: &mut Vec<Sibling>) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
         let Ok(kind) = entry.file_type() else { continue };
         let special = kind.is_block_device() || kind.is_char_device() || kind.is_fifo() || kind.is_socket();
         let skipped = kind.is_symlink() || special || path == Path::new("/dev");
-        if skipped || hidden.contains(&path.as_path()) {
+        if skipped || hidden.paths.contains(path.as_path()) {
             continue;
         }
-        if kind.is_dir() && hidden.iter().any(|hidden| hidden.starts_with(&path)) {
+        if kind.is_dir() && hidden.above.contains(path.as_path()) {
             siblings(&path, hidden, open);
         } else {
-            open.push(path);
+            open.push(Sibling { path, is_folder: kind.is_dir() });
         }
     }
 }

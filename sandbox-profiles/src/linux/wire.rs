@@ -48,10 +48,6 @@ pub(super) struct Walls {
     pub(super) seccomp: bool,
 }
 
-impl Walls {
-    pub(super) const ALL: Walls = Walls { mounts: true, landlock: true, seccomp: true };
-}
-
 /// What the cage tells its caller.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Report {
