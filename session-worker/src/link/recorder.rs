@@ -3,8 +3,6 @@
 //! Invariant: a value comes back as [`Recorded`] only with the acknowledgement of exactly this value.
 //! Invariant: waiting outlasts a supervisor that is away: the loop sends the record again when it is back.
 
-#![expect(dead_code, reason = "the loop and the executor that use it are not there yet")]
-
 use protocol::{
     action::Prepared,
     limits::UNACKNOWLEDGED,
@@ -53,6 +51,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Where the worker ends first; the effect must then not happen.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tools with effects are not wired to it yet"))]
     pub(crate) async fn prepared(&self, prepared: Prepared) -> Result<Recorded<Prepared>, NotRecorded> {
         self.record(prepared, WorkerRecord::Prepared).await
     }
@@ -109,6 +108,13 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn a_value_comes_back_recorded_and_the_record_is_the_value() {
         let (recorder, mut records) = Recorder::acknowledging();
+        let prepared = Prepared {
+            action_id: ActionId::mint(),
+            prepared_at: Timestamp(1),
+            effect: protocol::action::Effect::Command { argv: vec!["true".into()], cwd: "/".into() },
+        };
+        assert_eq!(recorder.prepared(prepared.clone()).await.unwrap().get(), &prepared);
+        assert_eq!(records.recv().await.unwrap(), WorkerRecord::Prepared(prepared));
         let receipt = receipt();
         let recorded = recorder.receipt(receipt.clone()).await.unwrap();
         assert_eq!(recorded.get(), &receipt);

@@ -1,0 +1,174 @@
+//! The worker's beginning: link, bridge, executor, lease and Claude Code are set up for the loop.
+//!
+//! Invariant: the link stands first, so that whatever fails after it can be told.
+
+use std::io;
+
+use protocol::{
+    process_identity::ProcessIdentity,
+    secret::{Secret, Token},
+    tool::ToolName,
+    wire::launch::WorkerLaunch,
+};
+use sandbox_profiles::{Protected, ProtectedSources};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
+
+use super::{Arrivals, Worker};
+use crate::{
+    bridge::Bridge,
+    claude::{
+        arguments::{Settings, arguments, environment},
+        child::{self, Claude, Program},
+        endpoint::ModelEndpoint,
+        home::Home,
+    },
+    executor::{
+        authorize::Authority,
+        carry_out::Executor,
+        endpoint::Endpoint,
+        tools::{Stop, Surroundings, Tools},
+    },
+    lease::DeadMan,
+    link::{
+        INBOX,
+        listener::{Admission, Listener},
+        recorder::Recorder,
+        unacknowledged::Unacknowledged,
+    },
+    server::{self, Routes},
+    state::{Event, Missing, State},
+};
+
+/// What Claude Code talks to, and the secrets that open it.
+struct Inside {
+    routes: Routes,
+    bridge_secret: Token,
+    executor_secret: Token,
+}
+
+/// A worker that is ready for its loop.
+///
+/// # Errors
+/// Where the link or the lease can't be set up: then there is nobody to tell.
+pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
+    let lease = DeadMan::new(launch.expires_at)?;
+    let terminate = signal(SignalKind::terminate())?;
+    let listener = Listener::bind(&launch.socket)?;
+    let admission = Admission { session_id: launch.session_id, key: launch.link_key.clone() };
+    let (admitted, proven) = mpsc::channel(1);
+    let listening = tokio::spawn(async move { listener.admit(admission, admitted).await });
+    let (incoming, link) = mpsc::channel(INBOX);
+    let (recorder, requests) = Recorder::new();
+    let (events, claude) = mpsc::channel(INBOX);
+    let (bridge_secret, executor_secret) = (token()?, token()?);
+    let authority = Authority::default();
+    let (bridge, turns) = Bridge::new(bridge_secret.clone(), authority.clone());
+    let stop = Stop::default();
+    let mut worker = Worker {
+        instance: launch.instance,
+        launch: launch.launch,
+        identity: ProcessIdentity::own()?,
+        directory: launch.directory.clone(),
+        state: State::Starting(None),
+        prompt: None,
+        run: None,
+        released: None,
+        claude_version: None,
+        records: Unacknowledged::new(launch.launch),
+        connection: None,
+        connections: 0,
+        claude: None,
+        bridge: bridge.clone(),
+        lease,
+        arrivals: Arrivals { proven, link, requests, turns, claude, terminate },
+        incoming,
+        stop: stop.clone(),
+        listening,
+    };
+    let endpoint =
+        endpoint(launch, executor_secret.clone(), Executor::new(authority, recorder, tools(launch, stop)));
+    let inside = Inside { routes: Routes { bridge, endpoint }, bridge_secret, executor_secret };
+    match start_claude(launch, inside, events) {
+        Ok(claude) => worker.claude = Some(claude),
+        Err(message) => {
+            tracing::error!(message, "Claude Code did not start");
+            worker.step(Event::LaunchFailed(message, Missing::Program));
+        }
+    }
+    Ok(worker)
+}
+
+fn token() -> io::Result<Token> {
+    Ok(Secret::random().map_err(|error| io::Error::other(error.to_string()))?.to_token())
+}
+
+fn allowed(launch: &WorkerLaunch) -> Vec<ToolName> {
+    ToolName::allowed(launch.profile, launch.subagent_policy)
+}
+
+fn tools(launch: &WorkerLaunch, stop: Stop) -> Tools {
+    let sources = ProtectedSources {
+        homes: launch.protected.homes.clone(),
+        own: launch.protected.own.clone(),
+        added: launch.protected.added.clone(),
+    };
+    Tools::new(Surroundings {
+        working_directory: launch.root.clone(),
+        protected: Protected::gather(&sources),
+        stop,
+    })
+}
+
+fn endpoint(launch: &WorkerLaunch, secret: Token, executor: Executor) -> Endpoint {
+    Endpoint::new(secret, &allowed(launch), executor)
+}
+
+/// Opens the session's port and starts Claude Code, which knows nothing else. The error is a sentence for the user.
+fn start_claude(
+    launch: &WorkerLaunch,
+    inside: Inside,
+    events: mpsc::Sender<child::Event>,
+) -> Result<Claude, String> {
+    let listener = server::loopback()
+        .map_err(|error| format!("opening the session's port on loopback failed: {error}"))?;
+    let address =
+        listener.local_addr().map_err(|error| format!("the session's port has no address: {error}"))?;
+    let model = ModelEndpoint::verify(&format!("http://{address}")).map_err(|error| error.to_string())?;
+    tokio::spawn(async move {
+        if let Err(error) = server::serve(listener, inside.routes).await {
+            tracing::error!(%error, "the session's port can't be served");
+        }
+    });
+    let program = program(launch, &model, (&inside.bridge_secret, &inside.executor_secret))
+        .map_err(|error| format!("preparing Claude Code's own folder failed: {error}"))?;
+    Claude::start(program, events).map_err(|error| {
+        let program = launch.claude.program.display();
+        format!(
+            "starting Claude Code ({program}) failed: {error}; see whether it is installed, or set CLAUDE_BIN"
+        )
+    })
+}
+
+fn program(launch: &WorkerLaunch, model: &ModelEndpoint, secrets: (&Token, &Token)) -> io::Result<Program> {
+    let home = Home::prepare(&launch.directory)?;
+    let (bridge_secret, executor_secret) = secrets;
+    let settings = Settings {
+        home: &home,
+        endpoint: model,
+        bridge_secret,
+        mcp_config: home.write_mcp_config(model, executor_secret)?,
+        session_id: launch.claude.session_id,
+        start: home.start(launch.claude.session_id)?,
+        tools: &allowed(launch),
+    };
+    tracing::info!(start = ?settings.start, launch = launch.launch, "Claude Code is started");
+    Ok(Program {
+        path: launch.claude.program.clone(),
+        arguments: arguments(&settings),
+        environment: environment(&settings),
+        directory: home.work(),
+    })
+}
