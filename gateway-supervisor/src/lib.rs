@@ -7,3 +7,5 @@ pub mod ledger;
 pub mod mcp;
 pub mod session;
 pub mod skill;
+#[cfg_attr(not(test), expect(dead_code, reason = "the profiles that write are not offered yet"))]
+pub(crate) mod workspace;

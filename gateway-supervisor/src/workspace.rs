@@ -1,0 +1,4 @@
+//! The directories that sessions work in.
+
+pub(crate) mod git;
+pub(crate) mod worktree;

@@ -1,0 +1,200 @@
+//! Whether a directory suits: the clean top level of a repository with at least one commit, and everything in it at hand.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::super::git::{Git, GitError};
+
+/// What a worktree would be made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Base {
+    /// The commit at HEAD.
+    pub(crate) commit: String,
+    /// What the owner should know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Why no worktree can be made from a directory.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unsuitable {
+    /// Not a repository.
+    #[error(
+        "the directory is not in a git repository; use capability_profile read_only or direct_write, or run `git init` and commit there"
+    )]
+    NoRepository,
+    /// Another user's repository.
+    #[error(
+        "the repository belongs to another user; its owner, or `git config --global --add safe.directory DIRECTORY`, can allow it"
+    )]
+    OtherOwner,
+    /// A bare repository.
+    #[error("the repository is bare: it has no files to work on")]
+    Bare,
+    /// Below the top level.
+    #[error("the directory is not the top level of its repository; pass the top level as working_directory")]
+    NotTop,
+    /// Inside another's `.git`.
+    #[error("the directory is inside a .git folder")]
+    InsideGit,
+    /// No commit.
+    #[error("the repository has no commit yet; commit once")]
+    NoCommit,
+    /// Uncommitted changes.
+    #[error(
+        "the repository is not clean ({count} changed or untracked files, such as {first:?}); commit, stash or ignore them"
+    )]
+    Dirty {
+        /// How many.
+        count: usize,
+        /// The first of them, as `git status` shows it.
+        first: String,
+    },
+    /// A partial clone lacks contents.
+    #[error(
+        "the repository is a partial clone that lacks {0} objects of its commit; run `git fetch --refetch` or check everything out once"
+    )]
+    Partial(usize),
+    /// A sparse checkout.
+    #[error("the repository is a sparse checkout; run `git sparse-checkout disable` first")]
+    Sparse,
+    /// An operation is under way.
+    #[error("a {0} is under way in the repository; finish or abort it")]
+    UnderWay(&'static str),
+    /// Git failed otherwise.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// Looks at `source` without changing a byte of it.
+///
+/// # Errors
+/// Says why it does not suit.
+pub(crate) async fn examine(git: &Git, source: &Path) -> Result<Base, Unsuitable> {
+    let git = &git.at(source);
+    let folder = top_level(git, source).await?;
+    no_operation_under_way(&folder)?;
+    let commit = git
+        .line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+        .await
+        .map_err(|_| Unsuitable::NoCommit)?;
+    if setting(git, "core.sparseCheckout").await?.as_deref() == Some("true") {
+        return Err(Unsuitable::Sparse);
+    }
+    clean(git).await?;
+    complete(git, &commit).await?;
+    let notes = notes(git, &commit).await?;
+    Ok(Base { commit, notes })
+}
+
+/// The repository's own folder, where `source` is its top level.
+async fn top_level(git: &Git, source: &Path) -> Result<PathBuf, Unsuitable> {
+    let asked =
+        git.line(&["rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--absolute-git-dir"]).await;
+    let told = asked.map_err(|error| match error {
+        GitError::Refused { said, .. } if said.contains("dubious ownership") => Unsuitable::OtherOwner,
+        GitError::Refused { .. } => Unsuitable::NoRepository,
+        GitError::Missing | GitError::Io(_) | GitError::Slow => Unsuitable::Git(error),
+    })?;
+    let mut lines = told.lines();
+    match (lines.next(), lines.next()) {
+        (Some("true"), _) => return Err(Unsuitable::Bare),
+        (_, Some("true")) => return Err(Unsuitable::InsideGit),
+        (Some(_), Some(_)) => {}
+        (None, _) | (_, None) => return Err(Unsuitable::NoRepository),
+    }
+    let folder = PathBuf::from(lines.next().unwrap_or_default());
+    let top = PathBuf::from(git.line(&["rev-parse", "--show-toplevel"]).await?);
+    // `core.worktree` can point anywhere; only what is asked for is worked on.
+    if same(&top, source).map_err(GitError::Io)? { Ok(folder) } else { Err(Unsuitable::NotTop) }
+}
+
+fn same(a: &Path, b: &Path) -> io::Result<bool> {
+    Ok(a.canonicalize()? == b.canonicalize()?)
+}
+
+fn no_operation_under_way(folder: &Path) -> Result<(), Unsuitable> {
+    for (file, operation) in [
+        ("MERGE_HEAD", "merge"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "rebase"),
+        ("BISECT_LOG", "bisect"),
+    ] {
+        if folder.join(file).exists() {
+            return Err(Unsuitable::UnderWay(operation));
+        }
+    }
+    Ok(())
+}
+
+async fn setting(git: &Git, name: &str) -> Result<Option<String>, GitError> {
+    match git.line(&["config", "--type=bool", "--get", name]).await {
+        Ok(value) => Ok(Some(value)),
+        Err(GitError::Refused { .. }) => Ok(None),
+        Err(error @ (GitError::Missing | GitError::Io(_) | GitError::Slow)) => Err(error),
+    }
+}
+
+async fn clean(git: &Git) -> Result<(), Unsuitable> {
+    // What a submodule's own files look like is not looked at: that would start a git with the submodule's configuration.
+    let status = git
+        .run(&["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"])
+        .await?;
+    let mut changes = status.split(|byte| *byte == 0).filter(|change| !change.is_empty());
+    match changes.next() {
+        None => Ok(()),
+        Some(first) => Err(Unsuitable::Dirty {
+            first: String::from_utf8_lossy(first).into_owned(),
+            count: 1 + changes.count(),
+        }),
+    }
+}
+
+async fn complete(git: &Git, commit: &str) -> Result<(), Unsuitable> {
+    let promisors =
+        git.run(&["config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"]).await;
+    if promisors.is_err() {
+        return Ok(());
+    }
+    let objects = git.run(&["rev-list", "--objects", "--no-walk", "--missing=print", commit]).await?;
+    match objects.split(|byte| *byte == b'\n').filter(|line| line.first() == Some(&b'?')).count() {
+        0 => Ok(()),
+        missing => Err(Unsuitable::Partial(missing)),
+    }
+}
+
+async fn notes(git: &Git, commit: &str) -> Result<Vec<String>, GitError> {
+    let mut notes = Vec::new();
+    let tree = git.run(&["ls-tree", "-r", "-z", "--full-tree", commit]).await?;
+    let entries = || tree.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+    let submodules = entries().filter(|entry| entry.starts_with(b"160000 ")).count();
+    if submodules > 0 {
+        notes.push(format!("{submodules} submodules are not checked out in the worktree"));
+    }
+    let mut names = Vec::new();
+    for entry in entries().filter(|entry| !entry.starts_with(b"160000 ")) {
+        if let Some(tab) = entry.iter().position(|byte| *byte == b'\t') {
+            names.extend_from_slice(&entry[tab + 1..]);
+            names.push(0);
+        }
+    }
+    let attributes = git.run_with(&["check-attr", "-z", "--stdin", "filter"], &names).await?;
+    // Each answer is three fields: path, attribute, value.
+    let fields: Vec<&[u8]> = attributes.split(|byte| *byte == 0).collect();
+    let filtered: Vec<&[u8]> = fields
+        .chunks_exact(3)
+        .map(|answer| answer[2])
+        .filter(|value| !matches!(*value, b"unspecified" | b"unset"))
+        .collect();
+    if let Some(first) = filtered.first() {
+        notes.push(format!(
+            "{} files have a content filter (such as {}) and stand in the worktree as git stores them, because no filter is run",
+            filtered.len(),
+            String::from_utf8_lossy(first)
+        ));
+    }
+    Ok(notes)
+}
