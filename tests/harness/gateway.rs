@@ -83,6 +83,8 @@ impl Gateway {
             ("CLAUDE_TOOLS_STATE_DIR".to_owned(), text(&state)),
             ("CLAUDE_TOOLS_LISTEN".to_owned(), "127.0.0.1:0".to_owned()),
             ("CLAUDE_BIN".to_owned(), text(binaries::claude_code())),
+            // Where a test is killed before it can clear up, its workers end by themselves.
+            ("CLAUDE_TOOLS_LEASE_SECONDS".to_owned(), "600".to_owned()),
         ]);
         environment.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let (supervisor, client) = launch(&environment, &root);
