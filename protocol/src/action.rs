@@ -64,9 +64,10 @@ pub struct PreparedWrite {
     pub after: Digest,
     /// Bytes it has and gets.
     pub bytes: (u64, u64),
-    /// Name of the staged file, in the same directory.
+    /// Name of the staged file: in the file's directory, or, where that is still to be made, in the directory that the
+    /// first of `made_directories` is made in.
     pub temporary: String,
-    /// Directories that staging made, relative to the root, outermost first.
+    /// Directories that the write makes on its way, relative to the root, outermost first. Staging makes none.
     pub made_directories: Vec<PathBuf>,
 }
 

@@ -23,6 +23,7 @@ use std::fmt;
 use endings::{LineEnds, NewText, Piece};
 use matching::Match;
 pub(crate) use nearest::NoMatch;
+use protocol::failure::ToolErrorCode;
 
 /// The largest text that is edited, before or after: 64 MiB. A larger one is generated data that a brain
 /// cannot have read, and each version of it is kept for undo.
@@ -161,6 +162,20 @@ fn lines_of(text: &[u8], offsets: &[usize]) -> Vec<usize> {
             line
         })
         .collect()
+}
+
+impl EditError {
+    /// The stable code that the tool's result carries.
+    pub(crate) fn code(&self) -> ToolErrorCode {
+        match self {
+            Self::NotUtf8 { .. } => ToolErrorCode::NotUtf8,
+            Self::TooLarge { .. } => ToolErrorCode::TooLarge,
+            Self::EmptyOld => ToolErrorCode::InvalidArgument,
+            Self::Unchanged => ToolErrorCode::NotApplied,
+            Self::NoMatch(_) => ToolErrorCode::NoMatch,
+            Self::Ambiguous { .. } => ToolErrorCode::AmbiguousMatch,
+        }
+    }
 }
 
 impl fmt::Display for EditError {

@@ -21,6 +21,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use protocol::tool::{CellType, EditMode, NotebookEdit};
 use sha2::{Digest, Sha256};
 
 use super::edit::MAX_TEXT_BYTES;
@@ -29,30 +30,12 @@ use json::Span;
 use layout::Layout;
 use notebook::{Cell, Notebook};
 
-/// What a cell is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CellKind {
-    /// Source that is run, with outputs.
-    Code,
-    /// Text in Markdown.
-    Markdown,
-    /// Text that is passed on as it is.
-    Raw,
-}
-
-impl CellKind {
-    /// Its name in the notebook format.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Code => "code",
-            Self::Markdown => "markdown",
-            Self::Raw => "raw",
-        }
-    }
-
-    /// The kind of that name.
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Code, Self::Markdown, Self::Raw].into_iter().find(|kind| kind.name() == name)
+/// The kind's name in the notebook format.
+const fn kind_name(kind: CellType) -> &'static str {
+    match kind {
+        CellType::Code => "code",
+        CellType::Markdown => "markdown",
+        CellType::Raw => "raw",
     }
 }
 
@@ -66,7 +49,7 @@ pub(crate) enum CellChange<'a> {
         /// `None` keeps the source.
         source: Option<&'a str>,
         /// `None` keeps the kind.
-        kind: Option<CellKind>,
+        kind: Option<CellType>,
     },
     /// A new cell.
     Insert {
@@ -75,13 +58,35 @@ pub(crate) enum CellChange<'a> {
         /// Its source.
         source: &'a str,
         /// Its kind.
-        kind: CellKind,
+        kind: CellType,
     },
     /// The cell is taken out.
     Delete {
         /// The cell.
         cell_id: &'a str,
     },
+}
+
+impl<'a> CellChange<'a> {
+    /// The change that a call asks for. A cell that is inserted without a kind is a code cell, as in a new notebook.
+    ///
+    /// # Errors
+    /// [`NotebookError::Missing`]: a field that the mode needs is not there.
+    pub(crate) fn asked_by(input: &'a NotebookEdit) -> Result<Self, NotebookError> {
+        let mode = input.edit_mode;
+        let missing = |field| NotebookError::Missing { field, mode };
+        let cell_id = || input.cell_id.as_deref().ok_or(missing("cell_id"));
+        let source = input.new_source.as_deref();
+        Ok(match mode {
+            EditMode::Replace => Self::Replace { cell_id: cell_id()?, source, kind: input.cell_type },
+            EditMode::Insert => Self::Insert {
+                after: input.cell_id.as_deref(),
+                source: source.ok_or(missing("new_source"))?,
+                kind: input.cell_type.unwrap_or(CellType::Code),
+            },
+            EditMode::Delete => Self::Delete { cell_id: cell_id()? },
+        })
+    }
 }
 
 /// A changed notebook.
@@ -159,7 +164,7 @@ fn find<'n>(notebook: &'n Notebook<'_>, id: &str) -> Result<(usize, &'n Cell), N
 fn insert(
     notebook: &Notebook<'_>,
     after: Option<&str>,
-    (kind, source): (CellKind, &str),
+    (kind, source): (CellType, &str),
 ) -> Result<Splice, NotebookError> {
     let index = match after {
         Some(id) => find(notebook, id)?.0 + 1,

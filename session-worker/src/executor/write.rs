@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use protocol::failure::ToolErrorCode;
+
 use super::edit::MAX_TEXT_BYTES;
 
 /// Why a content is not written. Nothing was changed.
@@ -27,6 +29,15 @@ pub(crate) fn write(content: &str) -> Result<Vec<u8>, WriteError> {
         return Err(WriteError::TooLarge { bytes: content.len() });
     }
     Ok(content.as_bytes().to_vec())
+}
+
+impl WriteError {
+    /// The stable code that the tool's result carries.
+    pub(crate) fn code(&self) -> ToolErrorCode {
+        match self {
+            Self::TooLarge { .. } => ToolErrorCode::TooLarge,
+        }
+    }
 }
 
 impl fmt::Display for WriteError {
@@ -56,6 +67,7 @@ mod tests {
     #[test]
     fn a_content_beyond_the_limit_is_refused() {
         let refusal = write(&"x".repeat(MAX_TEXT_BYTES + 1)).unwrap_err();
+        assert_eq!(refusal.code(), ToolErrorCode::TooLarge);
         assert!(refusal.to_string().contains(&(MAX_TEXT_BYTES + 1).to_string()));
     }
 }

@@ -58,6 +58,7 @@ fn a_file_that_is_not_utf8_is_refused_with_the_place() {
 #[test]
 fn an_edit_that_says_nothing_is_refused() {
     assert_eq!(refused("a", "", "b"), EditError::EmptyOld);
+    assert_eq!(refused("a", "", "b").code(), ToolErrorCode::InvalidArgument);
     assert_eq!(refused("", "", "b"), EditError::EmptyOld);
     assert_eq!(refused("a", "a", "a"), EditError::Unchanged);
     assert_eq!(refused("a\r\nb", "a\nb", "a\r\nb"), EditError::Unchanged);

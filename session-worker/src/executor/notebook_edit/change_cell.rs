@@ -6,7 +6,7 @@ use super::json::{Member, Span};
 use super::layout::Layout;
 use super::notebook::{Cell, Notebook};
 use super::source::{self, Form};
-use super::{CellKind, NotebookError};
+use super::{CellType, NotebookError, kind_name};
 
 /// The members of a new cell in the order in which Jupyter writes them: by name.
 const USUAL_ORDER: [&str; 6] = ["cell_type", "execution_count", "id", "metadata", "outputs", "source"];
@@ -15,14 +15,14 @@ const USUAL_ORDER: [&str; 6] = ["cell_type", "execution_count", "id", "metadata"
 pub(super) fn changed(
     notebook: &Notebook<'_>,
     cell: &Cell,
-    (new_source, new_kind): (Option<&str>, Option<CellKind>),
+    (new_source, new_kind): (Option<&str>, Option<CellType>),
 ) -> Result<String, NotebookError> {
     let layout = Layout::of(notebook, Some(cell));
     let mut draft = Draft::of(notebook.text, cell);
     if let Some(kind) = new_kind
-        && kind.name() != cell.kind
+        && kind_name(kind) != cell.kind
     {
-        draft.set("cell_type", layout.string(kind.name()), &layout);
+        draft.set("cell_type", layout.string(kind_name(kind)), &layout);
     }
     if let Some(new_source) = new_source {
         let value = match cell.member("source") {
@@ -32,8 +32,8 @@ pub(super) fn changed(
         draft.set("source", value, &layout);
     }
     let is_code = match new_kind {
-        Some(kind) => kind == CellKind::Code,
-        None => cell.kind == CellKind::Code.name(),
+        Some(kind) => kind == CellType::Code,
+        None => cell.kind == kind_name(CellType::Code),
     };
     if is_code {
         // What the old source printed says nothing about the new one.
@@ -51,25 +51,25 @@ pub(super) fn changed(
 pub(super) fn fresh(
     notebook: &Notebook<'_>,
     (near, layout): (Option<&Cell>, &Layout),
-    (kind, source): (CellKind, &str),
+    (kind, source): (CellType, &str),
     id: Option<&str>,
 ) -> String {
     let form = near
         .and_then(|cell| cell.member("source"))
         .map_or(Form::Lines, |member| source::form_of(notebook.text, member.value));
     let mut members = vec![
-        ("cell_type", layout.string(kind.name())),
+        ("cell_type", layout.string(kind_name(kind))),
         ("metadata", "{}".to_owned()),
         ("source", source::render(layout, form, source)),
     ];
-    if kind == CellKind::Code {
+    if kind == CellType::Code {
         members.push(("execution_count", "null".to_owned()));
         members.push(("outputs", "[]".to_owned()));
     }
     if let Some(id) = id {
         members.push(("id", layout.string(id)));
     }
-    let like = notebook.cells.iter().find(|cell| cell.kind == kind.name()).or(near);
+    let like = notebook.cells.iter().find(|cell| cell.kind == kind_name(kind)).or(near);
     members.sort_by_key(|(name, _)| place_of(name, like));
     let written: Vec<String> =
         members.iter().map(|(name, value)| format!("\"{name}\"{}{value}", layout.colon)).collect();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use protocol::{failure::ToolErrorCode, tool::EditMode};
+
 use super::MAX_TEXT_BYTES;
 use super::json;
 use super::notebook::{Cell, Notebook};
@@ -37,6 +39,8 @@ pub(crate) enum NotebookError {
     CellNotFound { id: String, cells: CellList },
     /// Several cells have this id.
     DuplicateId { id: String, cells: CellList },
+    /// A field that the mode needs is not given.
+    Missing { field: &'static str, mode: EditMode },
     /// A replacement with neither a source nor a kind.
     NothingAsked,
     /// The cell already is as asked.
@@ -81,6 +85,24 @@ fn shortened(text: &str) -> String {
         short.push('…');
     }
     short
+}
+
+impl NotebookError {
+    /// The stable code that the tool's result carries.
+    pub(crate) fn code(&self) -> ToolErrorCode {
+        match self {
+            Self::NotUtf8 { .. } => ToolErrorCode::NotUtf8,
+            Self::TooLarge { .. } => ToolErrorCode::TooLarge,
+            Self::CellNotFound { .. } => ToolErrorCode::NoMatch,
+            Self::DuplicateId { .. } => ToolErrorCode::AmbiguousMatch,
+            Self::Missing { .. } | Self::NothingAsked => ToolErrorCode::InvalidArgument,
+            Self::NotJson { .. }
+            | Self::NotANotebook { .. }
+            | Self::UnsupportedFormat { .. }
+            | Self::DuplicateKey { .. }
+            | Self::Unchanged => ToolErrorCode::NotApplied,
+        }
+    }
 }
 
 impl fmt::Display for CellList {
@@ -136,6 +158,14 @@ impl fmt::Display for NotebookError {
                 "several cells have the id `{}`, so none was changed; {cells}\nmake the ids differ with Edit first",
                 shortened(id)
             ),
+            Self::Missing { field, mode } => {
+                let mode = match mode {
+                    EditMode::Replace => "replace",
+                    EditMode::Insert => "insert",
+                    EditMode::Delete => "delete",
+                };
+                write!(f, "edit_mode `{mode}` needs {field}, which was not given; call again with it")
+            }
             Self::NothingAsked => f.write_str(
                 "replacing a cell needs new_source, cell_type or both; give what the cell is to become",
             ),

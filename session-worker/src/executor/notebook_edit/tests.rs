@@ -2,6 +2,7 @@
 //! are written anew by a model.
 
 use proptest::prelude::*;
+use protocol::failure::ToolErrorCode;
 use serde_json::{Value, json};
 
 use super::*;
@@ -12,31 +13,16 @@ use model::{Form, Model, ModelCell, Style};
 /// Each folder holds a notebook before and after one change.
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/notebook_edit");
 
-fn change_from(value: &Value) -> CellChange<'_> {
-    let text = |name: &str| value.get(name).and_then(Value::as_str);
-    let kind = text("cell_type").map(|name| CellKind::from_name(name).unwrap());
-    match text("edit_mode").unwrap() {
-        "replace" => {
-            CellChange::Replace { cell_id: text("cell_id").unwrap(), source: text("new_source"), kind }
-        }
-        "insert" => CellChange::Insert {
-            after: text("cell_id"),
-            source: text("new_source").unwrap(),
-            kind: kind.unwrap_or(CellKind::Code),
-        },
-        "delete" => CellChange::Delete { cell_id: text("cell_id").unwrap() },
-        other => panic!("no edit mode {other}"),
-    }
-}
-
 #[test]
 fn every_fixture_gives_its_expected_bytes() {
     let mut seen = 0;
     for entry in std::fs::read_dir(FIXTURES).unwrap() {
         let folder = entry.unwrap().path();
         let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
-        let change: Value = serde_json::from_slice(&read("action.json")).unwrap();
-        let edited = notebook_edit(&read("before.ipynb"), change_from(&change));
+        let mut input: Value = serde_json::from_slice(&read("action.json")).unwrap();
+        input["notebook_path"] = json!("before.ipynb");
+        let input: NotebookEdit = serde_json::from_value(input).unwrap();
+        let edited = notebook_edit(&read("before.ipynb"), CellChange::asked_by(&input).unwrap());
         let edited = edited.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let expected = String::from_utf8(read("after.ipynb")).unwrap();
         assert_eq!(String::from_utf8(edited.content).unwrap(), expected, "{}", folder.display());
@@ -80,7 +66,7 @@ fn a_missing_or_repeated_id_lists_the_cells() {
 
 #[test]
 fn an_inserted_cell_has_an_id_exactly_where_the_version_knows_them() {
-    let insert = CellChange::Insert { after: None, source: "x", kind: CellKind::Markdown };
+    let insert = CellChange::Insert { after: None, source: "x", kind: CellType::Markdown };
     for (minor, expected) in [(0, false), (4, false), (5, true), (9, true)] {
         let edited = notebook_edit(notebook(minor, "").as_bytes(), insert).unwrap();
         let after: Value = serde_json::from_slice(&edited.content).unwrap();
@@ -98,11 +84,11 @@ fn an_inserted_cell_has_an_id_exactly_where_the_version_knows_them() {
 fn a_change_of_kind_leaves_a_valid_cell() {
     let before = notebook(5, &code("a"));
     let to = |kind| CellChange::Replace { cell_id: "a", source: None, kind: Some(kind) };
-    let markdown = notebook_edit(before.as_bytes(), to(CellKind::Markdown)).unwrap().content;
+    let markdown = notebook_edit(before.as_bytes(), to(CellType::Markdown)).unwrap().content;
     let value: Value = serde_json::from_slice(&markdown).unwrap();
     let expected = json!({"cell_type": "markdown", "id": "a", "metadata": {}, "source": ["print('a')"]});
     assert_eq!(value["cells"][0], expected);
-    let code = notebook_edit(&markdown, to(CellKind::Code)).unwrap().content;
+    let code = notebook_edit(&markdown, to(CellType::Code)).unwrap().content;
     let cleared = before.replace("\"execution_count\": 1", "\"execution_count\": null").replace("[1]", "[]");
     assert_eq!(String::from_utf8(code).unwrap(), cleared);
 }
@@ -158,6 +144,17 @@ fn nothing_asked_and_nothing_changed_are_said() {
     assert_eq!(notebook_edit(before.as_bytes(), replace("a", "A")).unwrap_err(), NotebookError::Unchanged);
 }
 
+#[test]
+fn a_call_without_what_its_mode_needs_is_refused() {
+    for (mode, field) in [("replace", "cell_id"), ("insert", "new_source"), ("delete", "cell_id")] {
+        let input: NotebookEdit =
+            serde_json::from_value(json!({"notebook_path": "/n", "edit_mode": mode})).unwrap();
+        let refusal = CellChange::asked_by(&input).unwrap_err();
+        assert_eq!(refusal.code(), ToolErrorCode::InvalidArgument);
+        assert!(refusal.to_string().contains(field), "{refusal}");
+    }
+}
+
 fn source() -> impl Strategy<Value = String> {
     prop::collection::vec(
         prop_oneof![
@@ -175,8 +172,8 @@ fn source() -> impl Strategy<Value = String> {
     .prop_map(|parts| parts.concat())
 }
 
-fn kind() -> impl Strategy<Value = CellKind> {
-    prop_oneof![Just(CellKind::Code), Just(CellKind::Markdown), Just(CellKind::Raw)]
+fn kind() -> impl Strategy<Value = CellType> {
+    prop_oneof![Just(CellType::Code), Just(CellType::Markdown), Just(CellType::Raw)]
 }
 
 fn style() -> impl Strategy<Value = Style> {
@@ -195,7 +192,7 @@ fn model() -> impl Strategy<Value = Model> {
         id: None,
         kind,
         source,
-        outputs: Some(outputs).filter(|_| kind == CellKind::Code),
+        outputs: Some(outputs).filter(|_| kind == CellType::Code),
     });
     (prop::collection::vec(cell, 0..5), style(), 0_u64..7).prop_map(|(mut cells, style, minor)| {
         // Ids stand in some old notebooks too; without them nothing but an insert at the top is possible.
@@ -238,7 +235,7 @@ proptest! {
             1 => {
                 let id = result.as_ref().unwrap().cell_id.clone();
                 prop_assert_eq!(id.is_some(), model.minor >= 5);
-                let outputs = Some(0).filter(|_| new_kind == CellKind::Code);
+                let outputs = Some(0).filter(|_| new_kind == CellType::Code);
                 let cell = ModelCell { id, kind: new_kind, source: new.clone(), outputs };
                 // Nothing shows how an empty notebook would write a cell: as Jupyter does, then.
                 if model.cells.is_empty() {
@@ -273,8 +270,8 @@ proptest! {
                     prop_assert_eq!(old_cell.span.of(&before), new_cell.span.of(&after));
                 }
             }
-            prop_assert_eq!(new.cells[at].member("outputs").is_some(), new_kind == CellKind::Code);
-            prop_assert_eq!(&new.cells[at].kind, new_kind.name());
+            prop_assert_eq!(new.cells[at].member("outputs").is_some(), new_kind == CellType::Code);
+            prop_assert_eq!(&new.cells[at].kind, kind_name(new_kind));
             let (from, to) = (old.cells[at].span, new.cells[at].span);
             prop_assert_eq!(&before[..from.start], &after[..to.start]);
             prop_assert_eq!(&before[from.end..], &after[to.end..]);

@@ -1,6 +1,6 @@
 //! A notebook as a value, and the obvious way to write it as a whole in a given style.
 
-use super::CellKind;
+use super::{CellType, kind_name};
 
 /// How a cell's source is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Style {
 #[derive(Debug, Clone)]
 pub(super) struct ModelCell {
     pub(super) id: Option<String>,
-    pub(super) kind: CellKind,
+    pub(super) kind: CellType,
     pub(super) source: String,
     /// How many outputs a code cell has.
     pub(super) outputs: Option<usize>,
@@ -64,7 +64,7 @@ impl Model {
     }
 
     fn cell(&self, cell: &ModelCell) -> Node {
-        let mut members = vec![("cell_type", Node::Raw(self.string(cell.kind.name())))];
+        let mut members = vec![("cell_type", Node::Raw(self.string(kind_name(cell.kind))))];
         if let Some(outputs) = cell.outputs {
             let count = if outputs == 0 { "null".to_owned() } else { outputs.to_string() };
             members.push(("execution_count", Node::Raw(count)));
