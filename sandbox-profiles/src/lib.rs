@@ -15,6 +15,8 @@ mod error;
 pub mod launch;
 mod probe;
 mod protected;
+#[cfg(any(test, target_os = "macos"))]
+mod seatbelt;
 mod spec;
 
 pub use error::{Feature, WallError};
