@@ -72,7 +72,7 @@ fn without_null(fields: &mut serde_json::Map<String, Value>) {
 }
 
 /// `oneOf` of described constants is an `enum` whose words are explained in the field's own description.
-fn collapse_constants(fields: &mut serde_json::Map<String, Value>) {
+pub fn collapse_constants(fields: &mut serde_json::Map<String, Value>) {
     let Some(Value::Array(choices)) = fields.get("oneOf") else { return };
     let constants: Option<Vec<Value>> = choices.iter().map(|c| c.get("const").cloned()).collect();
     if let Some(constants) = constants {
