@@ -3,7 +3,8 @@
 //! `hostile` builds a home with secrets, servers and a victim, starts itself in a command's cage and in Claude Code's,
 //! tries every escape by name, prints a table, and exits 1 unless each one failed with the error that shows a wall,
 //! the harmless part worked, and no server was reached. `hostile single` prints what each single wall lets through
-//! when it alone is missing (a build with `--features measure-single-walls`).
+//! when it alone is missing (a build with `--features measure-single-walls`). `hostile work FOLDER` runs stubborn
+//! commands until it is killed.
 #![cfg_attr(
     target_os = "linux",
     expect(
@@ -25,6 +26,9 @@ mod reach;
 #[cfg(target_os = "linux")]
 #[path = "hostile/sys.rs"]
 mod sys;
+#[cfg(target_os = "linux")]
+#[path = "hostile/work.rs"]
+mod work;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
@@ -32,6 +36,13 @@ fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("attack") => attack(&arguments),
+        Some("work") => match work::run(std::path::Path::new(arguments.get(1).map_or("", String::as_str))) {
+            Ok(()) => std::process::ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("running commands: {error}");
+                std::process::ExitCode::FAILURE
+            }
+        },
         Some("single") => host::single_walls(),
         None => host::both_cages(),
         Some(other) => {
