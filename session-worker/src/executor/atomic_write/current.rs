@@ -6,6 +6,7 @@ use std::{
     fs::{File, Metadata},
     io::{self, Read},
     os::unix::fs::MetadataExt,
+    path::PathBuf,
 };
 
 use nix::{fcntl::AtFlags, unistd::AccessFlags};
@@ -80,6 +81,27 @@ impl<'a> Current<'a> {
         Ok(Self { root, target, walked, seen })
     }
 
+    /// The file's canonical absolute path: what the system calls it, however it was spelled. A file that does not
+    /// exist has the canonical path of the innermost directory that does, and the rest as it was asked for.
+    ///
+    /// # Errors
+    /// [`Refusal::System`] where the system can't tell.
+    pub(crate) fn canonical_path(&self) -> Result<PathBuf, Refusal> {
+        let path = match &self.seen {
+            Some(seen) => walk::path_of(&seen.file),
+            None => walk::path_of(self.walked.last(self.root)).map(|directory| {
+                let missing = self.target.parents()[self.walked.depth()..].iter();
+                missing.fold(directory, |path, name| path.join(name)).join(self.target.name())
+            }),
+        };
+        let asked = self.target.absolute();
+        path.map_err(|source| Refusal::System {
+            attempt: "finding the path of",
+            path: asked.to_owned(),
+            source,
+        })
+    }
+
     /// The content; none where the file does not exist.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         self.seen.as_ref().map(|seen| seen.bytes.as_slice())
@@ -141,9 +163,9 @@ fn read_opened(target: &Target, mut file: File) -> Result<Seen, Refusal> {
         let read = read_once(&mut file);
         let (metadata, bytes) =
             read.map_err(|source| Refusal::System { attempt: "reading", path: path(), source })?;
-        if bytes.len() > MAX_TEXT_BYTES {
+        let Some(bytes) = bytes else {
             return Err(Refusal::TooLarge { path: path(), bytes: metadata.size(), limit: MAX_TEXT_BYTES });
-        }
+        };
         let stamp = Stamp::of(&metadata);
         if file.metadata().is_ok_and(|now| Stamp::of(&now) == stamp) {
             let digest = Digest::of(&bytes);
@@ -153,13 +175,16 @@ fn read_opened(target: &Target, mut file: File) -> Result<Seen, Refusal> {
     Err(Refusal::Stale { path: path(), now: None })
 }
 
-/// Reads from the start, at most one byte more than allowed.
-fn read_once(file: &mut File) -> io::Result<(Metadata, Vec<u8>)> {
+/// Reads from the start; no bytes where there are more than allowed.
+fn read_once(file: &mut File) -> io::Result<(Metadata, Option<Vec<u8>>)> {
     io::Seek::rewind(file)?;
     let metadata = file.metadata()?;
-    let limit = MAX_TEXT_BYTES as u64 + 1;
-    let expected = usize::try_from(metadata.size().min(limit)).unwrap_or(MAX_TEXT_BYTES);
-    let mut bytes = Vec::with_capacity(expected);
-    file.take(limit).read_to_end(&mut bytes)?;
-    Ok((metadata, bytes))
+    let Some(expected) = usize::try_from(metadata.size()).ok().filter(|&size| size <= MAX_TEXT_BYTES) else {
+        return Ok((metadata, None));
+    };
+    // One more, to notice a file that grows while it is read.
+    let mut bytes = Vec::with_capacity(expected + 1);
+    file.take(MAX_TEXT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    let fits = bytes.len() <= MAX_TEXT_BYTES;
+    Ok((metadata, fits.then_some(bytes)))
 }

@@ -236,6 +236,26 @@ fn another_spelling_of_the_root_is_the_same_root() {
 }
 
 #[test]
+fn a_file_is_called_what_the_system_calls_it() {
+    let scene = Scene::new();
+    scene.put("sub/file", "x");
+    for name in ["sub/file", "sub/new", "sub/a/b/new"] {
+        let target = scene.target(name);
+        let current = Current::look(&scene.root, &target, &scene.protected).unwrap();
+        assert_eq!(current.canonical_path().unwrap(), scene.path(name));
+    }
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_refused() {
+    let scene = Scene::new();
+    let size = crate::executor::edit::MAX_TEXT_BYTES as u64 + 1;
+    fs::File::create(scene.path("large")).unwrap().set_len(size).unwrap();
+    assert_eq!(code(scene.write("large", "x")), ToolErrorCode::TooLarge);
+    assert_eq!(fs::metadata(scene.path("large")).unwrap().len(), size);
+}
+
+#[test]
 fn a_file_without_write_permission_is_not_replaced() {
     let scene = Scene::new();
     scene.put("file", "old");
