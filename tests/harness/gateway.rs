@@ -149,6 +149,17 @@ impl Gateway {
         found
     }
 
+    /// The one Claude Code of this gateway.
+    ///
+    /// # Panics
+    /// Where there is none, or more than one.
+    #[must_use]
+    pub fn claude_code(&self) -> Process {
+        let mut found: Vec<_> = self.runners().into_iter().filter(Process::is_claude_code).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
     /// Waits until no worker, and nothing that one started, is left.
     ///
     /// # Panics

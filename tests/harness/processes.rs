@@ -24,9 +24,29 @@ impl Process {
         Path::new(program).file_name().is_some_and(|name| name == "session-worker")
     }
 
+    /// Whether it is Claude Code, by an argument that only it has.
+    #[must_use]
+    pub fn is_claude_code(&self) -> bool {
+        self.command.contains("stream-json")
+    }
+
     /// SIGKILL. A process that is gone already is as good.
     pub fn kill(&self) {
-        let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+        self.signal(Signal::SIGKILL);
+    }
+
+    /// Stops the process where it stands until [`Process::resume`].
+    pub fn suspend(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets a suspended process go on.
+    pub fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let _ = kill(Pid::from_raw(self.pid), signal);
     }
 }
 
