@@ -331,3 +331,74 @@ fn standing(seen: &Seen, (directory, name): (&File, &OsStr), check: Check) -> St
         Err(_) => Standing::Changed(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! The ways for file systems that can't exchange or can't rename without replacing.
+
+    use std::fs;
+
+    use super::super::tests::{MODES, Scene};
+    use super::super::{Current, TempName};
+    use super::*;
+    use protocol::id::ActionId;
+
+    fn staged<'s>(scene: &'s Scene, target: &'s Target) -> Staged<'s> {
+        let current = Current::look(&scene.root, target, &scene.protected).unwrap();
+        current.stage(b"new", TempName::for_action(ActionId::mint()), MODES).unwrap()
+    }
+
+    #[test]
+    fn renaming_over_compares_the_content_first() {
+        let scene = Scene::new();
+        let path = scene.path("file");
+        fs::write(&path, "old").unwrap();
+        let target = scene.target("file");
+        let mut refused = staged(&scene, &target);
+        fs::write(&path, "OLD").unwrap();
+        let seen = refused.before.take().unwrap();
+        let done = refused.rename_over(&seen, scene.root.directory());
+        assert!(matches!(done, Err(Trouble::Refused(Refusal::Stale { now: Some(_), .. }))));
+        drop(refused);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "OLD");
+
+        let mut done = staged(&scene, &target);
+        let seen = done.before.take().unwrap();
+        assert!(done.rename_over(&seen, scene.root.directory()).is_ok());
+        drop(done);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(scene.root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn linking_in_replaces_nothing() {
+        let scene = Scene::new();
+        let (path, target) = (scene.path("file"), scene.target("file"));
+        let late = staged(&scene, &target);
+        let first = staged(&scene, &target);
+        assert!(first.link_in(scene.root.directory()).is_ok());
+        let taken = late.link_in(scene.root.directory()).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        drop((first, late));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(scene.root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_version_that_came_out_goes_back() {
+        let scene = Scene::new();
+        let (path, target) = (scene.path("file"), scene.target("file"));
+        fs::write(&path, "old").unwrap();
+        let mut late = staged(&scene, &target);
+        let seen = late.before.take().unwrap();
+        // After the comparison and before the exchange.
+        fs::write(&path, "theirs").unwrap();
+        let directory = scene.root.directory();
+        sys::exchange(late.staged_entry(), late.entry_in(directory)).unwrap();
+        let done = late.settle_exchange(&seen, directory);
+        let theirs = Some(Digest::of(b"theirs"));
+        assert!(matches!(done, Err(Trouble::Refused(Refusal::Stale { now, .. })) if now == theirs));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+        assert_eq!(fs::read_dir(scene.root.path()).unwrap().count(), 1);
+    }
+}

@@ -120,15 +120,15 @@ fn large_and_hostile_texts_are_edited_in_linear_time() {
     let before = format!("{long_line}needle{long_line}\r\n");
     assert_eq!(edited(&before, "needle", "pin"), before.replace("needle", "pin"));
 
-    let ones_line = "a".repeat(1 << 20) + "\r\n";
-    let half = "a".repeat(1 << 19);
+    let ones_line = "a".repeat(1 << 17) + "\r\n";
+    let half = "a".repeat(1 << 16);
     assert!(matches!(refused(&ones_line, &format!("{half}\n{half}"), "b"), EditError::NoMatch(_)));
     let all = edit(ones_line.as_bytes(), "a", "b\n", ReplaceMode::Every).unwrap();
-    assert_eq!((all.replaced, all.content.len()), (1 << 20, 3 * (1 << 20) + 2));
+    assert_eq!((all.replaced, all.content.len()), (1 << 17, 3 * (1 << 17) + 2));
 
-    let ones = "a".repeat(1 << 20);
+    let ones = "a".repeat(1 << 17);
     let bomb = edit(ones.as_bytes(), "a", &ones, ReplaceMode::Every).unwrap_err();
-    assert_eq!(bomb, EditError::TooLarge { bytes: 1 << 40 });
+    assert_eq!(bomb, EditError::TooLarge { bytes: 1 << 34 });
 }
 
 /// Few characters, so that random texts do match each other.
@@ -179,12 +179,24 @@ fn model_places(text: &str, old: &str) -> Vec<(usize, usize)> {
     places
 }
 
+/// How many places there are, also overlapping ones. No place starts within a CRLF that is one ending.
+fn model_count(text: &str, old: &str) -> usize {
+    let bytes = text.as_bytes();
+    let within_ending = |at: usize| {
+        old.starts_with('\n') && !old.contains('\r') && at > 0 && bytes[at] == b'\n' && bytes[at - 1] == b'\r'
+    };
+    (0..bytes.len())
+        .filter(|&at| text.is_char_boundary(at) && !within_ending(at))
+        .filter(|&at| model_places(&text[at..], old).first().is_some_and(|&(start, _)| start == 0))
+        .count()
+}
+
 fn without_returns(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn an_edit_is_the_model(before in text(), old in short_text(), new in short_text(), every: bool) {
@@ -193,6 +205,7 @@ proptest! {
         match edit(before.as_bytes(), &old, &new, mode) {
             Ok(edited) => {
                 prop_assert_eq!(edited.replaced, places.len());
+                prop_assert!(every || model_count(&before, &old) == 1);
                 // Outside the places: the same bytes. Inside: the new text, but for endings.
                 let mut rest: &[u8] = &edited.content;
                 let mut from = 0;
@@ -214,7 +227,9 @@ proptest! {
             }
             Err(EditError::EmptyOld) => prop_assert!(old.is_empty()),
             Err(EditError::NoMatch(_)) => prop_assert!(places.is_empty()),
-            Err(EditError::Ambiguous { .. }) => prop_assert!(!every),
+            Err(EditError::Ambiguous { count, .. }) => {
+                prop_assert!(!every && count >= 2 && model_count(&before, &old) >= count);
+            }
             Err(EditError::Unchanged) => prop_assert!(without_returns(&old) == without_returns(&new)),
             Err(other) => prop_assert!(false, "unexpected {other:?}"),
         }

@@ -219,7 +219,7 @@ fn survive(writes: usize) {
 
 #[test]
 fn a_program_that_interferes_loses_nothing_and_reaches_nothing_outside() {
-    survive(400);
+    survive(200);
 }
 
 #[test]
