@@ -36,14 +36,10 @@ impl Identity {
 
     #[cfg_attr(
         target_os = "linux",
-        expect(
-            clippy::useless_conversion,
-            clippy::unnecessary_cast,
-            reason = "the widths differ between systems"
-        )
+        expect(clippy::unnecessary_cast, reason = "a device number has 32 bits on macOS")
     )]
     pub(super) fn of_stat(stat: &nix::sys::stat::FileStat) -> Self {
-        Self { device: stat.st_dev as u64, inode: u64::from(stat.st_ino) }
+        Self { device: stat.st_dev as u64, inode: stat.st_ino }
     }
 }
 
