@@ -10,6 +10,7 @@ pub mod failure;
 mod front;
 mod gate;
 pub mod input;
+mod numbers;
 mod refusal;
 mod result_schema;
 pub mod server;

@@ -3,7 +3,7 @@
 //! Invariant: the work is never dropped. A caller that leaves, a cancelled request or a drain ends only the waiting inside it.
 //! Invariant: every call is answered within its bound, also when its work panics or hangs.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use protocol::failure::Failure;
 use rmcp::{
@@ -24,8 +24,12 @@ use super::{
     failure::{self, TextMode},
     sessions::{Caller, Sessions},
     tool::SessionTool,
+    transport::Inexact,
 };
 use crate::session::view::SessionView;
+
+/// How long a notification may take: a client that does not read must not hold up its own call's end.
+const TELLING: Duration = Duration::from_secs(1);
 
 /// What all calls share.
 pub(super) struct Desk<S> {
@@ -50,7 +54,7 @@ impl<S: Sessions> Desk<S> {
         arguments: JsonObject,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResult {
-        let outcome = match self.begin(tool, arguments) {
+        let outcome = match exact(tool, context).and_then(|()| self.begin(tool, arguments)) {
             Ok((work, gone)) => self.observe(tool, work, (gone, context)).await,
             Err(failure) => Err(failure),
         };
@@ -109,12 +113,21 @@ impl<S: Sessions> Desk<S> {
                         told += 1.0;
                         let text = "waiting for Claude Code";
                         let note = ProgressNotificationParam::new(token, told).with_message(text);
-                        // A client that does not read must not hold up its own call's end.
-                        let _ = timeout(every, context.peer.notify_progress(note)).await;
+                        // A client that does not read only misses it.
+                        let _ = timeout(TELLING, context.peer.notify_progress(note)).await;
                     }
                 }
             }
         }
+    }
+}
+
+/// Refuses a call with an integer that reading it has changed.
+fn exact(tool: SessionTool, context: &RequestContext<RoleServer>) -> Result<(), Failure> {
+    let parts = context.extensions.get::<http::request::Parts>();
+    match parts.and_then(|parts| parts.extensions.get::<Inexact>()) {
+        Some(Inexact(number)) => Err(failure::inexact(tool, number)),
+        None => Ok(()),
     }
 }
 

@@ -6,6 +6,10 @@ use protocol::limits::{CALL, MCP_BODY_BYTES};
 
 use super::failure::TextMode;
 
+/// What of the libraries' own logs is worth keeping, as directives of a log filter. They report each client that leaves as an error of theirs,
+/// and at `info` what clients say about themselves.
+pub const LIBRARY_LOGS: &str = "rmcp=warn,rmcp::service=off,hyper=error";
+
 /// How a response is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ResponseMode {

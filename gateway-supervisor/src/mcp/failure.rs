@@ -84,6 +84,18 @@ fn shorten(value: &mut Value, at: &mut String) {
     }
 }
 
+/// The call holds an integer that can't be passed on as it was written.
+pub(super) fn inexact(tool: SessionTool, number: &str) -> Failure {
+    let name = tool.name();
+    Failure::fixed(
+        ErrorCode::InvalidArgument,
+        format!(
+            "{name} was not run, and nothing changed: the number {number} in its arguments is larger than a JSON client can hold"
+        ),
+        format!("call {name} again with that number as a string"),
+    )
+}
+
 /// A call's task panicked.
 pub(super) fn panicked(tool: SessionTool) -> Failure {
     let name = tool.name();

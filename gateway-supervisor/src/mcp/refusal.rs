@@ -100,7 +100,7 @@ pub(super) async fn conformed(response: Response<Body>, id: &Id) -> Response<Bod
         StatusCode::UNSUPPORTED_MEDIA_TYPE => Refusal::rpc(
             StatusCode::BAD_REQUEST,
             INVALID_PARAMS,
-            "the message can't be read: it nests deeper than 128 levels, or its params do not have the form of its method",
+            "the message can't be read: it nests deeper than 128 levels, holds a number out of range, or its params do not have the form of its method",
         ),
         StatusCode::BAD_REQUEST => Refusal::rpc(status, INVALID_REQUEST, format!("invalid request: {text}")),
         _ if status.is_server_error() => {

@@ -24,11 +24,18 @@ use super::{
     config::{DoorConfig, ResponseMode},
     envelope::{self, Envelope, Id},
     front::{self, Front},
-    gate,
+    gate, numbers,
     refusal::{self, Body, Refusal, json_response},
     sessions::Sessions,
     token::Bearer,
 };
+
+/// Travels with a request whose body holds an integer that was rounded when it was read.
+#[derive(Debug, Clone)]
+pub(super) struct Inexact(pub(super) String);
+
+/// How much of such an integer is repeated: enough to find it.
+const INEXACT_CHARS: usize = 40;
 
 /// Everything that a request needs.
 pub(super) struct Transport<S: Sessions> {
@@ -106,6 +113,11 @@ impl<S: Sessions> Transport<S> {
     }
 
     async fn serve(&self, mut parts: Parts, bytes: Bytes, id: &Id) -> Response<Body> {
+        // The envelope was read from it, so it is UTF-8.
+        let text = std::str::from_utf8(&bytes).unwrap_or_default();
+        if let Some(number) = numbers::inexact(text) {
+            parts.extensions.insert(Inexact(number.chars().take(INEXACT_CHARS).collect()));
+        }
         accept_both(&mut parts.headers);
         let request = Request::from_parts(parts, Full::new(bytes));
         refusal::conformed(self.service.handle(request).await, id).await

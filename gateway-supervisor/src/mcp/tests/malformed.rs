@@ -48,6 +48,25 @@ async fn a_message_that_nests_too_deep() {
 }
 
 #[tokio::test]
+async fn a_number_that_would_be_rounded_is_refused_and_named() {
+    let rig = Rig::new().await;
+    let call = |number: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"native_session_reply_and_wait","arguments":{{
+            "native_session_id":"s","lease_id":"l","turn_id":"t","reply_id":"k","tool_calls":[{{"name":"x","input":{{"n":{number}}}}}]}}}}}}"#
+        )
+    };
+    let answer = rig.http("POST /mcp", call("12345678901234567890123").as_bytes(), &[]).await.json();
+    let failure = &answer["result"]["structuredContent"];
+    assert_eq!(failure["code"], "invalid_argument");
+    assert!(failure["message"].as_str().unwrap().contains("12345678901234567890123"));
+    assert_eq!(rig.http("POST /mcp", call("1e999").as_bytes(), &[]).await.error(&json!(1)), -32602);
+    assert!(rig.script.calls().is_empty());
+    let whole = rig.http("POST /mcp", call("36893488147419103232").as_bytes(), &[]).await.json();
+    assert_eq!(whole["result"]["isError"], false);
+}
+
+#[tokio::test]
 async fn params_of_the_wrong_form() {
     let rig = Rig::new().await;
     for (method, params) in [
@@ -147,7 +166,7 @@ async fn a_body_of_five_mebibytes_passes_and_a_larger_one_does_not() {
 }
 
 fn quick() -> DoorConfig {
-    let time = Duration::from_millis(200);
+    let time = Duration::from_millis(500);
     DoorConfig { bounds: Bounds { header: time, body: time, ..Bounds::default() }, ..DoorConfig::default() }
 }
 
