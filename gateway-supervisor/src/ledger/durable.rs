@@ -17,7 +17,6 @@ pub struct Durable<T> {
 }
 
 impl<T> Durable<T> {
-    #[expect(dead_code, reason = "called by the writer and the reader")]
     pub(super) const fn new(value: T, number: u64) -> Self {
         Self { value, number }
     }

@@ -111,7 +111,6 @@ pub struct Newer {
 
 impl LedgerError {
     /// The failure of a file operation.
-    #[expect(dead_code, reason = "called by the writer and the reader")]
     pub(super) fn io(attempt: &'static str, path: impl Into<PathBuf>, error: &io::Error) -> Self {
         Self::Io { attempt, path: path.into(), reason: error.to_string(), kind: error.kind() }
     }

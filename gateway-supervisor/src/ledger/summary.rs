@@ -57,6 +57,9 @@ pub enum Trouble {
     /// A newer release went on with it.
     #[error(transparent)]
     NewerRelease(#[from] Newer),
+    /// Its journal failed while it was written. It can still be read.
+    #[error("the session's journal failed ({0}); mend the disk and restart the gateway")]
+    Poisoned(String),
     /// Its journal can't be read.
     #[error("reading the journal of the session: {0}; make it readable and restart the gateway")]
     Unreadable(String),
