@@ -2,10 +2,14 @@
 //!
 //! Invariant: this process is the only writer of the ledger.
 
+pub mod config;
 pub mod control;
+mod lease;
 pub mod ledger;
 pub mod mcp;
+mod recovery;
 pub mod session;
 pub mod skill;
-#[cfg_attr(not(test), expect(dead_code, reason = "the profiles that write are not offered yet"))]
+pub mod supervisor;
+mod worker;
 pub(crate) mod workspace;

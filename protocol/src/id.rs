@@ -182,6 +182,12 @@ macro_rules! client_key {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// A key that the gateway makes where no client chose one: a digest's 64 hex digits.
+            #[must_use]
+            pub fn of_digest(digest: crate::digest::Digest) -> Self {
+                Self(digest.to_string())
+            }
         }
 
         impl fmt::Display for $name {

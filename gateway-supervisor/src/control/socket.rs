@@ -24,7 +24,7 @@ use protocol::digest::Digest;
 pub const CONTROL: &str = "control.sock";
 
 /// Bytes of a socket's path: `sun_path` without its final zero.
-const PATH_BYTES: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
+pub(crate) const PATH_BYTES: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
 
 /// Digits of the state directory's digest in a socket's name: enough that two states of one user never share one.
 const NAME_DIGITS: usize = 16;
@@ -44,7 +44,8 @@ pub fn path(state: &Path, name: &str) -> PathBuf {
     runtime_folder().join(format!("{}-{name}", &digest[..NAME_DIGITS]))
 }
 
-fn runtime_folder() -> PathBuf {
+/// The short folder of this user's, for sockets whose path in the state would be too long.
+pub(crate) fn runtime_folder() -> PathBuf {
     PathBuf::from(format!("/tmp/gateway-{}", geteuid()))
 }
 
@@ -68,7 +69,10 @@ pub fn listen(state: &Path, name: &str) -> io::Result<Listener> {
 }
 
 /// Makes the folder, or checks that the one there is a real folder of this user that nobody else can enter.
-fn own_folder(folder: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Where it is not, or can't be made.
+pub(crate) fn own_folder(folder: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}

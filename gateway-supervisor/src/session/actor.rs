@@ -1,0 +1,337 @@
+//! One task per session: it owns the state and the link to the worker, and everything that happens to the session goes
+//! through it, one thing after the other.
+//!
+//! Invariant: a record is durable before the state shows it, and the state shows it before anybody is told.
+//! Invariant: what a call commits is finished even if its caller is gone.
+
+mod calls;
+mod happenings;
+mod steps;
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use protocol::{
+    failure::Failure,
+    id::{LeaseId, SessionId, TurnId},
+    lease::Lease,
+    session::Status,
+    timestamp::Timestamp,
+    tool::ToolName,
+    wire::to_worker::ToWorker,
+};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    converge::{Told, Wire},
+    decision::Command,
+    state::State,
+    view::SessionView,
+};
+use crate::{
+    lease::LeaseClock,
+    ledger::{LedgerError, record::{Entry, Record}},
+    supervisor::house::House,
+    worker::carrier::Happening,
+};
+
+/// Calls and happenings that may wait for a session's task: more than the waiters and the worker's requests together.
+const QUEUE: usize = 256;
+
+/// After the ledger refused, it is asked again after this time.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A worker that was told to end is killed after this time.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The task of a session that has ended goes after this time without a call.
+const LINGER: Duration = Duration::from_secs(30);
+
+/// What is asked of a session.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// Decide a call, and make it durable.
+    Commit(Box<Command>, oneshot::Sender<Result<Committed, Failure>>),
+    /// Show the session.
+    View(Shown, oneshot::Sender<Box<SessionView>>),
+    /// Let go of the worker, which goes on alone.
+    Detach(oneshot::Sender<()>),
+}
+
+/// A call that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Committed {
+    /// Whether it was made before.
+    pub(crate) replay: bool,
+    /// The lease to show: the one that the call granted, or the newest.
+    pub(crate) lease: LeaseId,
+    /// When that lease ended, where it is not the newest.
+    pub(crate) granted: Option<Lease>,
+}
+
+/// How a session is to be shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown {
+    /// Whether the call was made before.
+    pub(crate) replay: bool,
+    /// A lease to show instead of the newest.
+    pub(crate) lease: Option<Lease>,
+    /// Whether the recovery token is shown.
+    pub(crate) with_token: bool,
+}
+
+/// What those who wait for a session look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pulse {
+    /// Where it stands.
+    pub(crate) status: Status,
+    /// The open turn.
+    pub(crate) turn: Option<TurnId>,
+    /// The newest lease.
+    pub(crate) lease: LeaseId,
+    /// Durable changes.
+    pub(crate) revision: u64,
+    /// Whether a worker may exist and is not attached yet.
+    pub(crate) unsettled: bool,
+    /// Whether a live Claude Code is attached.
+    pub(crate) attached: bool,
+}
+
+/// The way to a session's task.
+#[derive(Debug, Clone)]
+pub(crate) struct Handle {
+    /// The session.
+    pub(crate) session_id: SessionId,
+    /// Its tools.
+    pub(crate) tools: Arc<[ToolName]>,
+    asks: mpsc::Sender<Ask>,
+    pulse: watch::Receiver<Pulse>,
+    waiters: Arc<AtomicUsize>,
+}
+
+/// The task is gone; the session has to be opened again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TaskGone;
+
+impl Handle {
+    /// Asks the task and waits for its answer.
+    pub(crate) async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, TaskGone> {
+        let (answer, answered) = oneshot::channel();
+        self.asks.send(ask(answer)).await.map_err(|_| TaskGone)?;
+        answered.await.map_err(|_| TaskGone)
+    }
+
+    /// What changes.
+    pub(crate) fn pulse(&self) -> watch::Receiver<Pulse> {
+        self.pulse.clone()
+    }
+
+    /// Whether the task still takes calls.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.asks.is_closed()
+    }
+
+    /// How many calls wait.
+    pub(crate) fn waiters(&self) -> &Arc<AtomicUsize> {
+        &self.waiters
+    }
+}
+
+/// The task.
+pub(super) struct Actor {
+    house: Arc<House>,
+    state: State,
+    clock: LeaseClock,
+    wire: Wire,
+    to_worker: Option<mpsc::UnboundedSender<ToWorker>>,
+    kill: CancellationToken,
+    kill_at: Option<Instant>,
+    happenings: mpsc::Sender<(u32, Happening)>,
+    /// What the worker said that the ledger did not take yet.
+    stalled: VecDeque<Happening>,
+    /// Recoveries that wait until the worker of the expired lease is gone.
+    deferred: Vec<(Box<Command>, oneshot::Sender<Result<Committed, Failure>>)>,
+    pause_until: Option<Instant>,
+    lease_told: Timestamp,
+    waiters: Arc<AtomicUsize>,
+    pulse: watch::Sender<Pulse>,
+    last_call: Instant,
+}
+
+/// Starts the task of a session.
+pub(crate) fn open(house: Arc<House>, state: State) -> Handle {
+    let (asks, inbox) = mpsc::channel(QUEUE);
+    let (happenings, happened) = mpsc::channel(QUEUE);
+    let length = Duration::from_millis(state.birth.lease_millis);
+    let session_id = state.birth.session_id;
+    let tools = ToolName::allowed(state.birth.profile, state.birth.subagent_policy).into();
+    let waiters = Arc::new(AtomicUsize::new(0));
+    let mut actor = Actor {
+        clock: LeaseClock::new(state.lease.expires_at, length),
+        pulse: watch::Sender::new(pulse(&state)),
+        house,
+        state,
+        wire: Wire::Down,
+        to_worker: None,
+        kill: CancellationToken::new(),
+        kill_at: None,
+        happenings,
+        stalled: VecDeque::new(),
+        deferred: Vec::new(),
+        pause_until: None,
+        lease_told: Timestamp(0),
+        waiters: Arc::clone(&waiters),
+        last_call: Instant::now(),
+    };
+    let pulse = actor.pulse.subscribe();
+    tokio::spawn(async move { actor.run(inbox, happened).await });
+    Handle { session_id, tools, asks, pulse, waiters }
+}
+
+fn pulse(state: &State) -> Pulse {
+    Pulse {
+        status: state.status(),
+        turn: state.open_turn().map(|turn| turn.turn_id),
+        lease: state.lease.lease_id,
+        revision: state.revision,
+        unsettled: state.launch().is_some(),
+        attached: state.runtime_attached(),
+    }
+}
+
+impl Actor {
+    async fn run(&mut self, mut inbox: mpsc::Receiver<Ask>, mut happened: mpsc::Receiver<(u32, Happening)>) {
+        self.settle().await;
+        loop {
+            tokio::select! {
+                ask = inbox.recv() => match ask {
+                    Some(Ask::Detach(done)) => return self.detach(done),
+                    Some(ask) => self.answer(ask).await,
+                    None => return,
+                },
+                Some((launch, happening)) = happened.recv() => self.happen(launch, happening).await,
+                () = tokio::time::sleep(self.until_look()) => self.look().await,
+            }
+            self.settle().await;
+            if self.may_go() {
+                // What was asked meanwhile is still answered; whoever comes later opens the session again.
+                inbox.close();
+            }
+        }
+    }
+
+    /// Brings the world to where the record stands, then shows it.
+    async fn settle(&mut self) {
+        self.converge().await;
+        self.take_deferred().await;
+        let now = Pulse {
+            unsettled: self.state.launch().is_some() && !matches!(self.wire, Wire::Up(_)),
+            ..pulse(&self.state)
+        };
+        self.pulse.send_if_modified(|shown| {
+            let changed = *shown != now;
+            *shown = now;
+            changed
+        });
+    }
+
+    fn may_go(&self) -> bool {
+        let waits = self.waiters.load(Ordering::Relaxed) > 0;
+        self.state.ended() && !waits && self.last_call.elapsed() >= LINGER
+    }
+
+    /// The worker goes on alone, until the next supervisor finds it.
+    fn detach(&mut self, done: oneshot::Sender<()>) {
+        if let Some(worker) = self.to_worker.take() {
+            // A worker that is gone needs no farewell.
+            let _ = worker.send(ToWorker::Bye);
+        }
+        // Whoever asked may have stopped waiting.
+        let _ = done.send(());
+    }
+
+    fn until_look(&self) -> Duration {
+        let now = Instant::now();
+        let mut until = self.clock.look(Timestamp::now());
+        if self.state.ended() {
+            until = LINGER;
+        }
+        for moment in [self.kill_at, self.pause_until].into_iter().flatten() {
+            until = until.min(moment.saturating_duration_since(now));
+        }
+        // A moment that has come is looked at once, not in a circle.
+        until.max(Duration::from_millis(1))
+    }
+
+    /// The clock moved on.
+    async fn look(&mut self) {
+        let now = Instant::now();
+        if self.pause_until.is_some_and(|until| until <= now) {
+            self.pause_until = None;
+            self.take_stalled().await;
+        }
+        if self.kill_at.is_some_and(|at| at <= now) {
+            self.kill_at = None;
+            self.kill.cancel();
+        }
+        self.keep_or_end_lease().await;
+    }
+
+    /// Records entries, all or none, and only then shows them in the state.
+    async fn record(&mut self, entries: Vec<Entry>) -> Result<(), LedgerError> {
+        let at = Timestamp::now();
+        let records = entries.into_iter().map(|entry| Record { at, entry }).collect();
+        let durable = self.house.ledger.append(self.state.birth.session_id, records).await?;
+        for record in &durable {
+            self.state.absorb(record);
+        }
+        self.clock.set_recorded(self.state.lease.expires_at);
+        let summary = super::summary::of(&self.state);
+        self.house.ledger.describe(self.state.birth.session_id, summary);
+        Ok(())
+    }
+
+    /// As [`Actor::record`], for what has to be recorded whoever asks: where the ledger refuses, it is asked again later.
+    async fn must_record(&mut self, entries: Vec<Entry>) -> bool {
+        match self.record(entries).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::error!(session = %self.state.birth.session_id, %error, "the ledger refused; trying again");
+                self.pause_until = Some(Instant::now() + AGAIN);
+                false
+            }
+        }
+    }
+
+    fn tell(&mut self, message: ToWorker) {
+        if let Wire::Up(told) = &mut self.wire {
+            told.note(&message);
+            if let Some(worker) = &self.to_worker
+                && worker.send(message).is_err()
+            {
+                tracing::debug!("the worker's connection is down");
+            }
+        }
+    }
+
+    fn up(&mut self, sender: mpsc::UnboundedSender<ToWorker>, told: Told) {
+        self.to_worker = Some(sender);
+        self.wire = Wire::Up(told);
+        let expires_at = self.clock.ends();
+        self.lease_told = expires_at;
+        self.tell(ToWorker::Lease { expires_at });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! `native_session_start`: the birth of a session.
+
+use std::path::{Path, PathBuf};
+
+use protocol::{
+    digest::Digest,
+    failure::Failure,
+    id::{ClaudeSessionId, IdempotencyKey, RunId, SessionId},
+    lease::Lease,
+    limits::SKILLS,
+    profile::{Profile, SubagentPolicy},
+    timestamp::Timestamp,
+    workspace::{Workspace, WorkspaceKind},
+};
+use std::time::Duration;
+
+use super::{call, refusal};
+use crate::{
+    ledger::record::{Created, Entry, Record, RunStarted},
+    mcp::input::StartInput,
+    workspace::identity,
+};
+
+/// A start whose arguments are within their bounds.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    /// The key.
+    pub(crate) key: IdempotencyKey,
+    /// Digest of the input.
+    pub(crate) input: Digest,
+    /// How long the call waits.
+    pub(crate) wait: Duration,
+    prompt: String,
+    directory: PathBuf,
+    label: Option<String>,
+    profile: Profile,
+    policy: SubagentPolicy,
+    skills: usize,
+}
+
+/// Where and how long a session is born to live.
+#[derive(Debug, Clone)]
+pub(crate) struct Cradle {
+    /// How long a lease holds.
+    pub(crate) lease: Duration,
+    /// Fingerprint of the conversation that starts it.
+    pub(crate) conversation: Option<Digest>,
+}
+
+/// Checks the arguments by themselves.
+pub(crate) fn check(input: StartInput) -> Result<Start, Failure> {
+    let digest = call::input_digest(&input)?;
+    let wait = call::wait(input.wait_seconds, 30)?;
+    let key = call::key("idempotency_key", &input.idempotency_key)?;
+    let prompt = call::prompt(input.prompt)?;
+    let label = call::words("session_label", input.session_label)?;
+    let directory = absolute(&input.working_directory)?;
+    let profile = input.capability_profile.unwrap_or_default();
+    let policy = input.subagent_policy.unwrap_or_default();
+    if policy == SubagentPolicy::DeepseekExplicit && profile != Profile::WorktreeWrite {
+        return Err(refusal::argument(
+            "subagent_policy",
+            "deepseek_explicit needs the capability_profile worktree_write",
+        ));
+    }
+    let skills = input.skill_contexts.map_or(0, |skills| skills.len());
+    if skills > SKILLS {
+        return Err(refusal::argument("skill_contexts", format!("expected at most {SKILLS}, got {skills}")));
+    }
+    Ok(Start { key, input: digest, wait, prompt, directory, label, profile, policy, skills })
+}
+
+fn absolute(text: &str) -> Result<PathBuf, Failure> {
+    if text.contains('\0') {
+        return Err(refusal::argument("working_directory", "a path has no NUL character"));
+    }
+    if !Path::new(text).is_absolute() {
+        return Err(refusal::argument("working_directory", format!("expected an absolute path, got {text:?}")));
+    }
+    Ok(PathBuf::from(text))
+}
+
+/// Whether this installation offers what is asked, and the directory as it is now. Blocks on the file system.
+pub(crate) fn look(start: &Start) -> Result<Workspace, Failure> {
+    match start.profile {
+        Profile::ReadOnly => {}
+        Profile::DirectWrite | Profile::WorktreeWrite => {
+            return Err(refusal::not_available(
+                &format!("the capability_profile {}", start.profile.name()),
+                "start the session with capability_profile read_only",
+            ));
+        }
+    }
+    if start.skills > 0 {
+        return Err(refusal::not_available(
+            "a skill: none is in the owner's allowlist, and the allowlist",
+            "start the session without skill_contexts",
+        ));
+    }
+    let refused = |error: std::io::Error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such directory".to_owned(),
+            std::io::ErrorKind::NotADirectory => "it is not a directory".to_owned(),
+            kind => format!("it can't be opened: {kind}"),
+        };
+        refusal::argument("working_directory", why)
+    };
+    let root = start.directory.canonicalize().map_err(refused)?;
+    let identity = identity::of(&root).map_err(refused)?;
+    if root.to_str().is_none() {
+        return Err(refusal::argument("working_directory", "its canonical path is not UTF-8"));
+    }
+    Ok(Workspace { kind: WorkspaceKind::ReadOnly, source: root.clone(), root, identity, notes: Vec::new() })
+}
+
+/// The first records of the session.
+pub(crate) fn born(start: Start, workspace: Workspace, cradle: Cradle) -> (SessionId, Vec<Record>) {
+    let (now, session_id) = (Timestamp::now(), SessionId::mint());
+    let created = Created {
+        session_id,
+        claude_session_id: ClaudeSessionId::mint(),
+        idempotency_key: start.key.clone(),
+        input: start.input,
+        workspace,
+        profile: start.profile,
+        subagent_policy: start.policy,
+        label: start.label,
+        skills: Vec::new(),
+        lease: Lease::grant(now, cradle.lease),
+        lease_millis: u64::try_from(cradle.lease.as_millis()).unwrap_or(u64::MAX),
+        conversation: cradle.conversation,
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let run = RunStarted {
+        run_id: RunId::mint(),
+        sequence: 1,
+        idempotency_key: start.key,
+        input: start.input,
+        prompt: start.prompt,
+    };
+    let entries = [Entry::Created(Box::new(created)), Entry::RunStarted(run)];
+    (session_id, entries.map(|entry| Record { at: now, entry }).into())
+}

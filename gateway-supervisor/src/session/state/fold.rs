@@ -1,0 +1,335 @@
+//! One record after the other becomes the state.
+//!
+//! Invariant: total. A record that does not fit what came before changes nothing but the revision: it was checked before
+//! it was appended, so only a newer release or a damaged book can hold one.
+
+use std::sync::Arc;
+
+use protocol::{
+    action::Resolution,
+    digest::Digest,
+    id::RunId,
+    receipt::Receipt,
+    recorded::{Ack, RecordId, Recordable},
+    session::RunOutcome,
+    timestamp::Timestamp,
+    turn::{Reply, Turn},
+    wire::to_supervisor::WorkerRecord,
+};
+
+use super::{
+    ActionRecord, Answer, Claude, Keys, Launch, Life, Process, Progress, Run, State, StopRequest, Trouble,
+};
+use crate::ledger::{
+    Durable,
+    record::{Created, Entry, Record, RunStarted},
+};
+
+/// What is kept of the result of an action once a later reply is there: enough to recognise it in `recovered_actions`.
+const EARLIER_RESULT_BYTES: usize = 1024;
+
+/// The records don't begin with a creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the journal does not begin with the creation of a session")]
+pub(crate) struct NotASession;
+
+impl State {
+    /// The state that the first record makes.
+    ///
+    /// # Errors
+    /// Where it is not a creation.
+    pub(crate) fn born(first: &Record) -> Result<Self, NotASession> {
+        let Entry::Created(birth) = &first.entry else { return Err(NotASession) };
+        let birth: Created = Created::clone(birth);
+        Ok(Self {
+            born_at: first.at,
+            changed_at: first.at,
+            records: 1,
+            revision: 1,
+            lease: birth.lease,
+            life: Life::Live,
+            process: Process::None,
+            launches: 0,
+            claude_version: None,
+            run: None,
+            lost: Vec::new(),
+            trouble: Trouble::default(),
+            launch_error: None,
+            keys: Keys::default(),
+            acks: std::collections::BTreeMap::new(),
+            birth,
+        })
+    }
+
+    /// The state that a session's durable records add up to.
+    ///
+    /// # Errors
+    /// Where they don't begin with a creation.
+    pub(crate) fn of(records: &[Durable<Record>]) -> Result<Self, NotASession> {
+        let (first, rest) = records.split_first().ok_or(NotASession)?;
+        let mut state = Self::born(first.get())?;
+        for record in rest {
+            state.absorb(record);
+        }
+        Ok(state)
+    }
+
+    /// Takes in the next durable record.
+    pub(crate) fn absorb(&mut self, record: &Durable<Record>) {
+        let ack = asked(&record.get().entry, record.number()).map(|(id, digest)| record.ack(id, digest));
+        self.apply(record.get(), ack);
+    }
+
+    /// Takes in the next durable record, with the acknowledgement where it is one that a worker or a reply waits for.
+    pub(crate) fn apply(&mut self, record: &Record, ack: Option<Ack>) {
+        self.records += 1;
+        self.changed_at = record.at;
+        if !matches!(record.entry, Entry::LeaseRenewed { .. }) {
+            self.revision += 1;
+        }
+        let reply_ack = ack.clone();
+        if let (Some(ack), Some(launch)) = (ack, self.launch())
+            && ack.record().launch == launch.number
+            && !matches!(record.entry, Entry::Replied { .. })
+        {
+            self.acks.insert(ack.record().number, ack);
+        }
+        match &record.entry {
+            // A second creation: nothing of ours writes one.
+            Entry::Created(_) => {}
+            Entry::RunStarted(run) => self.run_started(run, record.at),
+            Entry::WorkerStarting { launch, instance, socket } => {
+                self.launches = self.launches.max(*launch);
+                self.acks.clear();
+                self.process =
+                    Process::Starting(Launch { number: *launch, instance: *instance, socket: socket.clone() });
+                if let Some(run) = self.running() {
+                    run.launch = Some(*launch);
+                    run.new_process = true;
+                }
+            }
+            Entry::WorkerAttached { launch, identity } => {
+                if let Process::Starting(starting) = &self.process
+                    && starting.number == *launch
+                {
+                    let (launch, identity) = (starting.clone(), identity.clone());
+                    self.process = Process::Attached { launch, identity, claude: Claude::Coming };
+                }
+            }
+            Entry::ClaudeStarted { version, .. } => {
+                self.claude_version = Some(version.clone());
+                self.set_claude(Claude::Running);
+            }
+            Entry::ClaudeGone { .. } => {
+                self.set_claude(Claude::Gone);
+                // Nobody is left to take an answer. The run ends with its worker, once its last action is resolved.
+                if let Some(run) = self.running() {
+                    run.open = None;
+                }
+            }
+            Entry::TurnOpened { turn, .. } => self.turn_opened(turn),
+            Entry::Replied { input, reply } => {
+                self.keys.replies.insert(reply.reply_id.clone(), *input);
+                self.replied(reply, reply_ack);
+            }
+            Entry::Prepared { prepared, .. } => {
+                if let Some(action) = self.action(prepared.action_id) {
+                    action.progress = Progress::Prepared(Box::new(prepared.clone()));
+                }
+            }
+            Entry::Receipt { receipt, .. } => self.received(receipt),
+            Entry::RunEnded { run_id, outcome, detail, .. } => {
+                self.run_ended(*run_id, *outcome, detail.clone());
+            }
+            Entry::LaunchFailed { code, message, .. } => {
+                self.launch_error = Some((*code, message.clone()));
+                if let Some(run) = self.running() {
+                    run.outcome = RunOutcome::Failed;
+                    run.open = None;
+                }
+            }
+            Entry::WorkerGone { launch, .. } => {
+                if self.launch().is_some_and(|current| current.number == *launch) {
+                    self.process = Process::None;
+                }
+            }
+            Entry::Resolved { action_id, resolution, .. } => {
+                if let Some(action) = self.action(*action_id) {
+                    action.progress = Progress::Resolved(*resolution);
+                }
+                if *resolution == Resolution::Indeterminate {
+                    self.trouble.indeterminate.push(*action_id);
+                }
+            }
+            Entry::LeaseRenewed { expires_at } => {
+                self.lease.expires_at = self.lease.expires_at.max(*expires_at);
+            }
+            Entry::LeaseExpired => {
+                if self.life == Life::Live {
+                    self.life = Life::LeaseExpired;
+                }
+            }
+            Entry::RootReplaced { reason } => self.trouble.root = Some(reason.clone()),
+            Entry::Recovered { recovery_id, input, lease } => {
+                self.keys.recoveries.insert(recovery_id.clone(), (*input, *lease));
+                self.lease = *lease;
+                self.trouble = Trouble::default();
+                if self.life == Life::LeaseExpired {
+                    self.life = Life::Live;
+                }
+            }
+            Entry::StopRequested { request_id, input, reason } => {
+                if let (Some(key), Some(input)) = (request_id, input) {
+                    self.keys.stops.insert(key.clone(), *input);
+                }
+                let (request_id, reason) = (request_id.clone(), reason.clone());
+                self.life = Life::Stopping(StopRequest { request_id, reason, at: record.at });
+            }
+            Entry::Stopped => self.stopped(record.at),
+        }
+    }
+
+    fn running(&mut self) -> Option<&mut Run> {
+        self.run.as_mut().filter(|run| run.outcome == RunOutcome::Running)
+    }
+
+    fn set_claude(&mut self, now: Claude) {
+        if let Process::Attached { claude, .. } = &mut self.process {
+            *claude = now;
+        }
+    }
+
+    /// An action of the newest reply.
+    fn action(&mut self, id: protocol::id::ActionId) -> Option<&mut ActionRecord> {
+        let answer = self.run.as_mut()?.answer.as_mut()?;
+        answer.actions.iter_mut().find(|action| action.action_id == id)
+    }
+
+    fn run_started(&mut self, started: &RunStarted, at: Timestamp) {
+        self.keys.runs.insert(started.idempotency_key.clone(), started.input);
+        self.launch_error = None;
+        let carrier = match &self.process {
+            Process::Attached { launch, claude: Claude::Coming | Claude::Running, .. } => Some(launch.number),
+            Process::Attached { claude: Claude::Gone, .. } | Process::Starting(_) | Process::None => None,
+        };
+        self.run = Some(Run {
+            run_id: started.run_id,
+            sequence: started.sequence,
+            started_at: at,
+            prompt: Arc::from(started.prompt.as_str()),
+            launch: carrier,
+            new_process: carrier.is_none(),
+            turns: 0,
+            first_turn: None,
+            open: None,
+            answer: None,
+            earlier: Vec::new(),
+            outcome: RunOutcome::Running,
+            detail: None,
+        });
+    }
+
+    fn turn_opened(&mut self, turn: &Turn) {
+        if let Some(run) = self.running().filter(|run| run.run_id == turn.run_id) {
+            run.turns += 1;
+            run.first_turn = run.first_turn.or(Some(turn.turn_id));
+            run.open = Some(turn.clone());
+        }
+    }
+
+    fn replied(&mut self, reply: &Reply, ack: Option<Ack>) {
+        let Some(run) = self.running() else { return };
+        run.open = None;
+        if let Some(before) = run.answer.take() {
+            run.earlier.extend(before.actions.into_iter().map(shortened));
+        }
+        let actions = reply
+            .actions
+            .iter()
+            .map(|a| ActionRecord { action_id: a.action_id, tool: a.tool, progress: Progress::Authorized })
+            .collect();
+        run.answer = Some(Answer { reply: Arc::new(reply.clone()), ack, actions });
+        // The turn that told what became of lost actions is answered: ChatGPT knows.
+        self.lost.clear();
+    }
+
+    fn received(&mut self, receipt: &Receipt) {
+        if let Some(action) = self.action(receipt.action_id) {
+            action.progress = Progress::Done(Arc::new(receipt.clone()));
+        }
+    }
+
+    fn run_ended(&mut self, run_id: RunId, outcome: RunOutcome, detail: Option<String>) {
+        let Some(run) = self.running().filter(|run| run.run_id == run_id) else { return };
+        run.outcome = outcome;
+        run.open = None;
+        run.detail = detail;
+        if outcome == RunOutcome::Lost {
+            let mut actions = std::mem::take(&mut run.earlier);
+            actions.extend(run.answer.iter().flat_map(|answer| answer.actions.iter().cloned()));
+            self.lost.extend(actions);
+        } else {
+            run.earlier.clear();
+        }
+    }
+
+    fn stopped(&mut self, at: Timestamp) {
+        let request = match &self.life {
+            Life::Stopping(request) | Life::Stopped(request) => request.clone(),
+            Life::Live | Life::LeaseExpired => StopRequest { request_id: None, reason: None, at },
+        };
+        self.life = Life::Stopped(request);
+        self.process = Process::None;
+        self.acks.clear();
+    }
+}
+
+/// Who waits for the acknowledgement of an entry, and of what.
+fn asked(entry: &Entry, number: u64) -> Option<(RecordId, Digest)> {
+    let (request, what) = match entry {
+        // A reply is acknowledged to the worker with the number of its record: no worker asked for it.
+        Entry::Replied { reply, .. } => return Some((RecordId { launch: 0, number }, reply.record_digest())),
+        Entry::ClaudeStarted { request, version } => {
+            (request, WorkerRecord::ClaudeStarted { version: version.clone() })
+        }
+        Entry::TurnOpened { request, turn } => return Some((*request, turn.record_digest())),
+        Entry::Prepared { request, prepared } => return Some((*request, prepared.record_digest())),
+        Entry::Receipt { request, receipt } => return Some((*request, receipt.record_digest())),
+        Entry::RunEnded { request: Some(request), run_id, outcome, detail } => (
+            request,
+            WorkerRecord::RunEnded { run_id: *run_id, outcome: *outcome, detail: detail.clone() },
+        ),
+        Entry::ClaudeGone { request, had_started, detail } => {
+            (request, WorkerRecord::ClaudeGone { had_started: *had_started, detail: detail.clone() })
+        }
+        Entry::RunEnded { request: None, .. }
+        | Entry::Created(_)
+        | Entry::RunStarted(_)
+        | Entry::WorkerStarting { .. }
+        | Entry::WorkerAttached { .. }
+        | Entry::LaunchFailed { .. }
+        | Entry::WorkerGone { .. }
+        | Entry::Resolved { .. }
+        | Entry::LeaseRenewed { .. }
+        | Entry::LeaseExpired
+        | Entry::RootReplaced { .. }
+        | Entry::Recovered { .. }
+        | Entry::StopRequested { .. }
+        | Entry::Stopped => return None,
+    };
+    Some((*request, what.digest()))
+}
+
+fn shortened(mut action: ActionRecord) -> ActionRecord {
+    if let Progress::Done(receipt) = &mut action.progress
+        && receipt.content.len() > EARLIER_RESULT_BYTES
+    {
+        let mut short = Receipt::clone(receipt);
+        let kept = short.content.floor_char_boundary(EARLIER_RESULT_BYTES);
+        let cut = short.content.len() - kept;
+        short.content.truncate(kept);
+        short.content.push_str(&format!("… ({cut} more bytes)"));
+        *receipt = Arc::new(short);
+    }
+    action
+}

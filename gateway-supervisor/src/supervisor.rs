@@ -1,0 +1,7 @@
+//! The supervisor: everything that outlives one call and one session, put together.
+
+pub(crate) mod clear;
+pub mod gateway;
+pub(crate) mod house;
+mod owner;
+mod six;

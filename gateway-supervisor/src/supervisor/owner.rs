@@ -1,0 +1,54 @@
+//! What the owner sees and does, without a lease.
+
+use protocol::{failure::Failure, id::SessionId};
+
+use super::gateway::Gateway;
+use crate::{
+    control::{Overview, Owner, SessionCounts, SessionLine},
+    session::{
+        actor::{Ask, Shown},
+        refusal,
+        view::SessionView,
+    },
+};
+
+impl Gateway {
+    async fn look(&self, session: SessionId) -> Result<SessionView, Failure> {
+        let handle = self.find(session).await?;
+        let shown = Shown { replay: false, lease: None, with_token: false };
+        let view = handle.ask(|answer| Ask::View(shown, answer)).await;
+        view.map(|view| *view).map_err(|_| refusal::internal("reaching the session"))
+    }
+}
+
+impl Owner for Gateway {
+    async fn overview(&self) -> Result<Overview, Failure> {
+        let stored = self.0.house.ledger.sessions().len();
+        let attached = self.handles().iter().filter(|handle| handle.pulse().borrow().attached).count();
+        Ok(Overview {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            mcp_url: self.0.mcp_url.clone(),
+            started_at: self.0.started_at.to_string(),
+            sessions: SessionCounts { stored, attached },
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<SessionLine>, Failure> {
+        let mut lines = Vec::new();
+        for row in self.0.house.ledger.sessions() {
+            match self.look(row.session_id).await {
+                Ok(view) => lines.push(SessionLine::from(&view)),
+                Err(failure) => tracing::warn!(session = %row.session_id, %failure, "a session can't be listed"),
+            }
+        }
+        Ok(lines)
+    }
+
+    async fn show(&self, session: SessionId) -> Result<SessionView, Failure> {
+        self.look(session).await
+    }
+
+    async fn stop_by_owner(&self, session: SessionId, reason: Option<String>) -> Result<SessionView, Failure> {
+        self.end(session, reason).await
+    }
+}
