@@ -17,29 +17,13 @@ use std::{
 
 use protocol::limits::{LEASE, LEASE_MAX, LEASE_MIN, TURN_BYTES};
 
+use crate::mcp::{config::ResponseMode, failure::TextMode};
+
 /// Where the gateway listens when nothing else is set.
 const LISTEN: &str = "127.0.0.1:7380";
 
 /// Smallest and largest `CLAUDE_TOOLS_TURN_KIB`: a turn must hold its prompt, and must fit what a client takes.
 const TURN_KIB: (u64, u64) = (8, 1024);
-
-/// How results are framed on HTTP where the client leaves it open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResponseFraming {
-    /// One JSON object.
-    Json,
-    /// A stream of events.
-    Sse,
-}
-
-/// How much of a result is repeated as text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResultText {
-    /// All of it.
-    Full,
-    /// Long contents are replaced by where they stand.
-    Summary,
-}
 
 /// Everything the owner can set.
 #[derive(Debug, Clone)]
@@ -57,9 +41,9 @@ pub struct Config {
     /// Bytes of text of one pending turn.
     pub turn_bytes: usize,
     /// How results are framed.
-    pub response: ResponseFraming,
+    pub response: ResponseMode,
     /// How much of a result is repeated as text.
-    pub text: ResultText,
+    pub text: TextMode,
     /// Homes whose credential stores are protected.
     pub homes: Vec<PathBuf>,
 }
@@ -119,12 +103,12 @@ impl Config {
             response: settings.choice(
                 "CLAUDE_TOOLS_MCP_RESPONSE",
                 "json or sse",
-                &[("json", ResponseFraming::Json), ("sse", ResponseFraming::Sse)],
+                &[("json", ResponseMode::Json), ("sse", ResponseMode::Sse)],
             )?,
             text: settings.choice(
                 "CLAUDE_TOOLS_MCP_TEXT",
                 "full or summary",
-                &[("full", ResultText::Full), ("summary", ResultText::Summary)],
+                &[("full", TextMode::Full), ("summary", TextMode::Summary)],
             )?,
             homes: homes(&settings.environment),
             state,
@@ -183,7 +167,12 @@ impl Settings {
         }
     }
 
-    fn whole(&self, name: &str, (least, most): (u64, u64), expected: &'static str) -> Result<Option<u64>, ConfigError> {
+    fn whole(
+        &self,
+        name: &str,
+        (least, most): (u64, u64),
+        expected: &'static str,
+    ) -> Result<Option<u64>, ConfigError> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         match text.trim().parse() {
             Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
@@ -199,9 +188,11 @@ impl Settings {
     ) -> Result<T, ConfigError> {
         let text = self.text(name)?;
         let wanted = text.as_deref().unwrap_or(choices[0].0);
-        choices.iter().find(|(word, _)| *word == wanted).map(|(_, value)| *value).ok_or_else(|| {
-            ConfigError::Value { name: name.to_owned(), value: wanted.to_owned(), expected }
-        })
+        choices
+            .iter()
+            .find(|(word, _)| *word == wanted)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| ConfigError::Value { name: name.to_owned(), value: wanted.to_owned(), expected })
     }
 }
 
@@ -263,7 +254,8 @@ fn listen(settings: &Settings) -> Result<SocketAddr, ConfigError> {
 
 fn lease(settings: &Settings) -> Result<Duration, ConfigError> {
     let bounds = (LEASE_MIN.as_secs(), LEASE_MAX.as_secs());
-    let seconds = settings.whole("CLAUDE_TOOLS_LEASE_SECONDS", bounds, "a whole number from 3 to 604800 (7 days)")?;
+    let seconds =
+        settings.whole("CLAUDE_TOOLS_LEASE_SECONDS", bounds, "a whole number from 3 to 604800 (7 days)")?;
     Ok(seconds.map_or(LEASE, Duration::from_secs))
 }
 
@@ -275,7 +267,8 @@ fn turn_bytes(settings: &Settings) -> Result<usize, ConfigError> {
 fn homes(environment: &Environment) -> Vec<PathBuf> {
     let account = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten().map(|user| user.dir);
     let named = environment.path("HOME").unwrap_or(None);
-    let mut homes: Vec<PathBuf> = named.into_iter().chain(account).filter(|home| home.is_absolute()).collect();
+    let mut homes: Vec<PathBuf> =
+        named.into_iter().chain(account).filter(|home| home.is_absolute()).collect();
     homes.dedup();
     homes
 }

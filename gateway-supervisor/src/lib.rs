@@ -2,10 +2,12 @@
 //!
 //! Invariant: this process is the only writer of the ledger.
 
+mod boundary;
 pub mod config;
 pub mod control;
 mod lease;
 pub mod ledger;
+pub mod log;
 pub mod mcp;
 mod recovery;
 pub mod session;

@@ -4,4 +4,6 @@ pub(crate) mod clear;
 pub mod gateway;
 pub(crate) mod house;
 mod owner;
+pub mod serve;
+mod signals;
 mod six;

@@ -29,8 +29,7 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, String>, ConfigError>
     }
     let text = fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| refused(error.to_string()))?;
-    let unknown: Vec<&str> =
-        table.keys().map(String::as_str).filter(|key| !KNOWN.contains(key)).collect();
+    let unknown: Vec<&str> = table.keys().map(String::as_str).filter(|key| !KNOWN.contains(key)).collect();
     if !unknown.is_empty() {
         return Err(refused(format!(
             "it has unknown keys: {}; known are: {}",

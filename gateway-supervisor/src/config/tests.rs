@@ -23,8 +23,8 @@ fn every_setting_that_cannot_be_used_is_named() {
         ("CLAUDE_TOOLS_MCP_RESPONSE", "xml"),
         ("CLAUDE_TOOLS_MCP_TEXT", "none"),
     ] {
-        let error =
-            Config::from_environment(variables(&[("CLAUDE_TOOLS_STATE_DIR", state), (name, value)])).unwrap_err();
+        let error = Config::from_environment(variables(&[("CLAUDE_TOOLS_STATE_DIR", state), (name, value)]))
+            .unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
     }
     let error = Config::from_environment(variables(&[("CLAUDE_TOOLS_STATE_DIR", "relative")])).unwrap_err();
@@ -46,15 +46,17 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_defaults() {
     .unwrap();
     assert_eq!((config.lease, config.listen.port()), (Duration::from_secs(60), 2));
     assert_eq!(config.work, with_suffix(state.path(), "-work"));
-    assert_eq!(config.response, ResponseFraming::Json);
+    assert_eq!(config.response, ResponseMode::Json);
 }
 
 #[test]
 fn an_unknown_key_or_a_wrong_type_in_the_file_is_named() {
     let state = tempfile::tempdir().unwrap();
-    for (text, named) in
-        [("lease = 3\n", "lease"), ("claude_tools_listen = [1]\n", "claude_tools_listen"), ("x = \n", "line 1")]
-    {
+    for (text, named) in [
+        ("lease = 3\n", "lease"),
+        ("claude_tools_listen = [1]\n", "claude_tools_listen"),
+        ("x = \n", "line 1"),
+    ] {
         fs::write(state.path().join("config.toml"), text).unwrap();
         let error = Config::from_environment(variables(&[(
             "CLAUDE_TOOLS_STATE_DIR",

@@ -27,9 +27,10 @@ pub(crate) fn resolve(prepared: &Prepared, observed: &Observed) -> (Resolution, 
         Effect::Command { .. } => {
             (Resolution::Indeterminate, "a command without a receipt: what it did can't be told".to_owned())
         }
-        Effect::Subsession { .. } => {
-            (Resolution::Indeterminate, "a sub-session without a receipt: how far it came can't be told".to_owned())
-        }
+        Effect::Subsession { .. } => (
+            Resolution::Indeterminate,
+            "a sub-session without a receipt: how far it came can't be told".to_owned(),
+        ),
     }
 }
 

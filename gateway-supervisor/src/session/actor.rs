@@ -40,7 +40,10 @@ use super::{
 };
 use crate::{
     lease::LeaseClock,
-    ledger::{LedgerError, record::{Entry, Record}},
+    ledger::{
+        LedgerError,
+        record::{Entry, Record},
+    },
     supervisor::house::House,
     worker::carrier::Happening,
 };
@@ -57,11 +60,14 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The task of a session that has ended goes after this time without a call.
 const LINGER: Duration = Duration::from_secs(30);
 
+/// Where the answer to a call goes.
+pub(crate) type Answer = oneshot::Sender<Result<Committed, Failure>>;
+
 /// What is asked of a session.
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// Decide a call, and make it durable.
-    Commit(Box<Command>, oneshot::Sender<Result<Committed, Failure>>),
+    Commit(Box<Command>, Answer),
     /// Show the session.
     View(Shown, oneshot::Sender<Box<SessionView>>),
     /// Let go of the worker, which goes on alone.
@@ -160,7 +166,7 @@ pub(super) struct Actor {
     /// What the worker said that the ledger did not take yet.
     stalled: VecDeque<Happening>,
     /// Recoveries that wait until the worker of the expired lease is gone.
-    deferred: Vec<(Box<Command>, oneshot::Sender<Result<Committed, Failure>>)>,
+    deferred: Vec<(Box<Command>, Answer)>,
     pause_until: Option<Instant>,
     lease_told: Timestamp,
     waiters: Arc<AtomicUsize>,

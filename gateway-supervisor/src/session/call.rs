@@ -38,7 +38,10 @@ where
 pub(crate) fn wait(asked: Option<u64>, default: u64) -> Result<Duration, Failure> {
     let seconds = asked.unwrap_or(default);
     if seconds > WAIT_SECONDS {
-        return Err(refusal::argument("wait_seconds", format!("expected 0 to {WAIT_SECONDS}, got {seconds}")));
+        return Err(refusal::argument(
+            "wait_seconds",
+            format!("expected 0 to {WAIT_SECONDS}, got {seconds}"),
+        ));
     }
     Ok(Duration::from_secs(seconds))
 }
@@ -60,7 +63,10 @@ pub(crate) fn words(field: &str, text: Option<String>) -> Result<Option<String>,
     let Some(text) = text else { return Ok(None) };
     let chars = text.chars().count();
     if chars > KEY_CHARS {
-        return Err(refusal::argument(field, format!("expected at most {KEY_CHARS} characters, got {chars}")));
+        return Err(refusal::argument(
+            field,
+            format!("expected at most {KEY_CHARS} characters, got {chars}"),
+        ));
     }
     if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
         return Err(refusal::argument(field, "it has control characters"));

@@ -49,5 +49,6 @@ pub(crate) fn standing_in_the_way(state: &State) -> Option<String> {
         return Some(reason.clone());
     }
     let open = state.trouble.indeterminate.len();
-    (open > 0).then(|| format!("what {open} interrupted action(s) did can't be known and must be acknowledged"))
+    (open > 0)
+        .then(|| format!("what {open} interrupted action(s) did can't be known and must be acknowledged"))
 }

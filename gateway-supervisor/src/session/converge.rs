@@ -90,7 +90,8 @@ fn work(run: Option<&Run>, told: &Told) -> Step {
     if told.run != Some(run.run_id) {
         return Step::Tell(ToWorker::BeginRun { run_id: run.run_id, prompt: run.prompt.to_string() });
     }
-    let undelivered = run.answer.as_ref().filter(|a| run.open.is_none() && told.replied != Some(a.reply.turn_id));
+    let undelivered =
+        run.answer.as_ref().filter(|a| run.open.is_none() && told.replied != Some(a.reply.turn_id));
     match undelivered.and_then(|answer| answer.ack.as_ref().map(|ack| (answer, ack))) {
         Some((answer, ack)) => {
             Step::Tell(ToWorker::DeliverReply { reply: (*answer.reply).clone(), ack: ack.clone() })

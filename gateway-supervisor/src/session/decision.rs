@@ -8,8 +8,11 @@ use protocol::{
     timestamp::Timestamp,
 };
 
-use super::{reply, state::{Life, State}};
 use super::{continue_, recover, refusal, stop};
+use super::{
+    reply,
+    state::{Life, State},
+};
 use crate::ledger::record::Entry;
 
 /// A call on a session that exists, checked as far as it can be without the session.
@@ -128,7 +131,9 @@ impl Command {
         match self {
             Self::Status { .. } | Self::Continue { .. } | Self::Reply { .. } => true,
             // Starting again and recovering again renew nothing; recovering grants a new lease; an end needs none.
-            Self::StartAgain { .. } | Self::Recover { .. } | Self::Stop { .. } | Self::StopByOwner { .. } => false,
+            Self::StartAgain { .. } | Self::Recover { .. } | Self::Stop { .. } | Self::StopByOwner { .. } => {
+                false
+            }
         }
     }
 }
@@ -155,7 +160,9 @@ pub(crate) fn decide(state: &State, command: Command, at: &Circumstances) -> Res
                 None => reply::decide(state, reply::Asked { key, input, turn, content }),
             }
         }
-        Command::Recover { proven, key, input } => recover::decide(state, recover::Asked { proven, key, input }, at),
+        Command::Recover { proven, key, input } => {
+            recover::decide(state, recover::Asked { proven, key, input }, at)
+        }
         Command::Stop { lease, key, input, reason } => {
             admit(state, lease, at)?;
             match replayed(state.keys.stops.get(&key), input, "request_id")? {

@@ -34,12 +34,6 @@ impl InstallKey {
         }
     }
 
-    /// A random key, for tests that need no file.
-    #[cfg(test)]
-    pub(crate) fn random() -> Self {
-        Self(Secret::<[u8; BYTES]>::random().unwrap())
-    }
-
     /// The token that proves the right to recover a session.
     pub(crate) fn recovery_token(&self, session: SessionId) -> Token {
         Secret::new(keyed(&self.0, &[b"recovery token", session.as_bytes()])).to_token()
@@ -58,7 +52,9 @@ fn read(mut file: File) -> io::Result<InstallKey> {
         return refused("is not this user's alone; restore it with mode 0600");
     }
     if found.len() != BYTES as u64 {
-        return refused("is not a key of 32 bytes; restore it from a backup, or remove it and lose the recovery tokens");
+        return refused(
+            "is not a key of 32 bytes; restore it from a backup, or remove it and lose the recovery tokens",
+        );
     }
     let mut bytes = [0; BYTES];
     file.read_exact(&mut bytes)?;

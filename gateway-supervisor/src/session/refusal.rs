@@ -38,7 +38,9 @@ pub(crate) fn lease_stale(session: SessionId) -> Failure {
 pub(crate) fn lease_expired(session: SessionId) -> Failure {
     Failure::fixed(
         ErrorCode::LeaseExpired,
-        format!("the lease of {session} ran out because no call renewed it in time; its Claude Code was stopped"),
+        format!(
+            "the lease of {session} ran out because no call renewed it in time; its Claude Code was stopped"
+        ),
         "call native_session_recover with the recovery_token and a fresh recovery_id, then native_session_continue with the new lease_id",
     )
 }
@@ -112,7 +114,10 @@ pub(crate) fn tool_not_allowed(name: &str, index: usize, allowed: &[ToolName]) -
     Failure::fixed(
         ErrorCode::ToolNotAllowed,
         format!("call {index} names the tool {shown:?}, which this session does not have"),
-        format!("send the reply again with tools among {}, spelled exactly so; the turn is still open", names.join(", ")),
+        format!(
+            "send the reply again with tools among {}, spelled exactly so; the turn is still open",
+            names.join(", ")
+        ),
     )
 }
 
@@ -148,11 +153,19 @@ pub(crate) fn internal(what: &str) -> Failure {
 pub(crate) fn ledger(error: &LedgerError) -> Failure {
     tracing::error!(%error, "the ledger refused");
     let code = error.code();
-    let message = match code {
-        ErrorCode::LedgerUnavailable => "the session's record can't be read or written, so nothing was done",
-        ErrorCode::ShuttingDown => return shutting_down(),
-        _ => "the session's record did not take this call, so nothing was done",
+    if code == ErrorCode::ShuttingDown {
+        return shutting_down();
+    }
+    let message = if code == ErrorCode::LedgerUnavailable {
+        "the session's record can't be read or written, so nothing was done"
+    } else {
+        "the session's record did not take this call, so nothing was done"
     };
-    let next = "make the same call again with the same key once the owner mended it; gatewayctl doctor says how";
-    if error.retryable() { Failure::passing(code, message, next) } else { Failure::fixed(code, message, next) }
+    let next =
+        "make the same call again with the same key once the owner mended it; gatewayctl doctor says how";
+    if error.retryable() {
+        Failure::passing(code, message, next)
+    } else {
+        Failure::fixed(code, message, next)
+    }
 }

@@ -50,7 +50,10 @@ pub(crate) fn content(
     }
     if calls.len() > REPLY_CALLS {
         let got = calls.len();
-        return Err(refusal::argument("tool_calls", format!("expected at most {REPLY_CALLS} calls, got {got}")));
+        return Err(refusal::argument(
+            "tool_calls",
+            format!("expected at most {REPLY_CALLS} calls, got {got}"),
+        ));
     }
     let mut bytes = text.as_ref().map_or(0, String::len);
     let mut checked = Vec::with_capacity(calls.len());
@@ -73,7 +76,8 @@ fn checked_call(
     let tool = ToolName::named(&call.name)
         .filter(|tool| allowed.contains(tool))
         .ok_or_else(|| refusal::tool_not_allowed(&call.name, index, allowed))?;
-    let blame = |why: String| refusal::argument("tool_calls", format!("call {index} ({}): {why}", tool.name()));
+    let blame =
+        |why: String| refusal::argument("tool_calls", format!("call {index} ({}): {why}", tool.name()));
     ToolInput::parse(tool, &call.input).map_err(|invalid| blame(invalid.reason))?;
     let input = CanonicalJson::of(&call.input).map_err(|inexact| blame(inexact.to_string()))?;
     Ok((tool, input))
@@ -124,8 +128,18 @@ mod tests {
             (None, Some(vec![read(); 33]), "invalid_argument", "33"),
             (None, Some(vec![read(), call("Bash", json!({}))]), "tool_not_allowed", "Bash"),
             (None, Some(vec![call("read", json!({}))]), "tool_not_allowed", "read"),
-            (None, Some(vec![call("Write", json!({"file_path": "/a", "content": ""}))]), "tool_not_allowed", "Write"),
-            (None, Some(vec![read(), call("Read", json!({"file_path": "a"}))]), "invalid_argument", "call 2 (Read)"),
+            (
+                None,
+                Some(vec![call("Write", json!({"file_path": "/a", "content": ""}))]),
+                "tool_not_allowed",
+                "Write",
+            ),
+            (
+                None,
+                Some(vec![read(), call("Read", json!({"file_path": "a"}))]),
+                "invalid_argument",
+                "call 2 (Read)",
+            ),
             (None, Some(vec![call("Read", json!({"file_path": "/a", "x": 1}))]), "invalid_argument", "`x`"),
             (None, Some(vec![call("Read", json!([]))]), "invalid_argument", "call 1 (Read)"),
         ] {

@@ -19,8 +19,8 @@ use protocol::{
 use super::{
     state::{Life, Run, State, StopRequest},
     view::{
-        ClaudeCodeView, DeepseekRoute, LastResult, LaunchError, NetworkBoundary, RunView, SessionView, SkillView,
-        StopRequestView, WorkspaceView,
+        ClaudeCodeView, DeepseekRoute, LastResult, LaunchError, NetworkBoundary, RunView, SessionView,
+        SkillView, StopRequestView, WorkspaceView,
     },
 };
 
@@ -78,11 +78,9 @@ pub(crate) fn view(state: &State, audience: &Audience) -> SessionView {
             .as_ref()
             .map(|(code, message)| LaunchError { code: *code, message: message.clone() }),
         recovery_token: audience.token.as_ref().map(|token| token.expose().clone()),
-        claude_code: state
-            .claude_version
-            .as_ref()
-            .map(|said| claude_code::number(said))
-            .map(|number| ClaudeCodeView { version: number.to_owned(), verified: claude_code::verified(number) }),
+        claude_code: state.claude_version.as_ref().map(|said| claude_code::number(said)).map(|number| {
+            ClaudeCodeView { version: number.to_owned(), verified: claude_code::verified(number) }
+        }),
         next: Some(next::step(state, audience.lease.lease_id)),
     }
 }

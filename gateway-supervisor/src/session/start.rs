@@ -1,6 +1,10 @@
 //! `native_session_start`: the birth of a session.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use protocol::{
     digest::Digest,
@@ -12,7 +16,6 @@ use protocol::{
     timestamp::Timestamp,
     workspace::{Workspace, WorkspaceKind},
 };
-use std::time::Duration;
 
 use super::{call, refusal};
 use crate::{
@@ -39,7 +42,7 @@ pub(crate) struct Start {
 }
 
 /// Where and how long a session is born to live.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Cradle {
     /// How long a lease holds.
     pub(crate) lease: Duration,
@@ -75,7 +78,10 @@ fn absolute(text: &str) -> Result<PathBuf, Failure> {
         return Err(refusal::argument("working_directory", "a path has no NUL character"));
     }
     if !Path::new(text).is_absolute() {
-        return Err(refusal::argument("working_directory", format!("expected an absolute path, got {text:?}")));
+        return Err(refusal::argument(
+            "working_directory",
+            format!("expected an absolute path, got {text:?}"),
+        ));
     }
     Ok(PathBuf::from(text))
 }
@@ -97,20 +103,21 @@ pub(crate) fn look(start: &Start) -> Result<Workspace, Failure> {
             "start the session without skill_contexts",
         ));
     }
-    let refused = |error: std::io::Error| {
-        let why = match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such directory".to_owned(),
-            std::io::ErrorKind::NotADirectory => "it is not a directory".to_owned(),
-            kind => format!("it can't be opened: {kind}"),
-        };
-        refusal::argument("working_directory", why)
-    };
-    let root = start.directory.canonicalize().map_err(refused)?;
-    let identity = identity::of(&root).map_err(refused)?;
+    let root = start.directory.canonicalize().map_err(|error| no_directory(&error))?;
+    let identity = identity::of(&root).map_err(|error| no_directory(&error))?;
     if root.to_str().is_none() {
         return Err(refusal::argument("working_directory", "its canonical path is not UTF-8"));
     }
     Ok(Workspace { kind: WorkspaceKind::ReadOnly, source: root.clone(), root, identity, notes: Vec::new() })
+}
+
+fn no_directory(error: &io::Error) -> Failure {
+    let why = if error.kind() == io::ErrorKind::NotFound {
+        "there is no such directory".to_owned()
+    } else {
+        format!("it can't be used as a directory: {}", error.kind())
+    };
+    refusal::argument("working_directory", why)
 }
 
 /// The first records of the session.

@@ -11,7 +11,7 @@ use crate::ledger::{Record, Summary};
 ///
 /// The ledger gives records that begin with a creation; of anything else there is only this to say: it can't go on.
 #[must_use]
-pub fn summarise(records: &[Record]) -> Summary {
+pub(crate) fn summarise(records: &[Record]) -> Summary {
     let Some((first, rest)) = records.split_first() else { return unknown() };
     let Ok(mut state) = State::born(first) else { return unknown() };
     for record in rest {

@@ -54,9 +54,15 @@ impl Drop for Place {
     }
 }
 
-/// Why a wait may end early.
+/// A wait: for what, with which lease, and why it may end early.
 #[derive(Debug, Clone)]
-pub(crate) struct Ends {
+pub(crate) struct Wait {
+    /// What for.
+    pub(crate) until: Until,
+    /// Its caller's lease.
+    pub(crate) lease: LeaseId,
+    /// How long at most.
+    pub(crate) limit: Duration,
     /// The caller is gone.
     pub(crate) gone: CancellationToken,
     /// The gateway is going down.
@@ -64,17 +70,17 @@ pub(crate) struct Ends {
 }
 
 /// Waits.
-pub(crate) async fn observe(handle: &Handle, until: Until, lease: LeaseId, limit: Duration, ends: &Ends) {
-    if limit.is_zero() {
+pub(crate) async fn observe(handle: &Handle, wait: &Wait) {
+    if wait.limit.is_zero() {
         return;
     }
     let mut pulse = handle.pulse();
     tokio::select! {
         // An error means that the session's task is gone, so nothing changes any more.
-        _ = pulse.wait_for(|now| reached(now, until, lease)) => {}
-        () = tokio::time::sleep(limit) => {}
-        () = ends.gone.cancelled() => {}
-        () = ends.drain.cancelled() => {}
+        _ = pulse.wait_for(|now| reached(now, wait.until, wait.lease)) => {}
+        () = tokio::time::sleep(wait.limit) => {}
+        () = wait.gone.cancelled() => {}
+        () = wait.drain.cancelled() => {}
     }
 }
 
@@ -85,7 +91,9 @@ fn reached(now: &Pulse, until: Until, lease: LeaseId) -> bool {
         (Until::Settled, _) if now.lease != lease => true,
         (Until::Settled, Status::WaitingForGpt) => now.turn.is_some(),
         (Until::Settled, Status::Starting | Status::Running | Status::Stopping) => false,
-        (Until::Settled, Status::Idle | Status::LeaseExpired | Status::Failed | Status::RecoveryRequired) => true,
+        (Until::Settled, Status::Idle | Status::LeaseExpired | Status::Failed | Status::RecoveryRequired) => {
+            true
+        }
     }
 }
 

@@ -67,9 +67,10 @@ impl Gateway {
     /// Finds every worker that ran before, or finds out that it is gone. Bounded in time: a worker that does not answer is
     /// ended by its proven identity and counts as gone.
     pub async fn attach(&self) {
-        let live = self.0.house.ledger.sessions().into_iter().filter(|row| {
-            row.trouble.is_none() && row.summary.as_ref().is_some_and(|summary| summary.live)
-        });
+        let live =
+            self.0.house.ledger.sessions().into_iter().filter(|row| {
+                row.trouble.is_none() && row.summary.as_ref().is_some_and(|summary| summary.live)
+            });
         let attaching: Vec<_> = live
             .map(|row| {
                 let gateway = self.clone();
@@ -95,7 +96,9 @@ impl Gateway {
                 tracing::info!(%session, status = now.status.name(), attached = now.attached, "a session is back");
             }
             Ok(Err(_)) => {}
-            Err(_) => tracing::error!(%session, "a session's worker could neither be reached nor ended in time"),
+            Err(_) => {
+                tracing::error!(%session, "a session's worker could neither be reached nor ended in time");
+            }
         }
     }
 
@@ -138,9 +141,12 @@ impl Gateway {
         let loaded = tokio::task::spawn_blocking(move || ledger.load(session))
             .await
             .map_err(|_| refusal::internal("reading the session's record"))?;
-        let records = loaded.map_err(|error| match error {
-            LedgerError::NoSession(_) => refusal::no_session(&session.to_string()),
-            other => refusal::ledger(&other),
+        let records = loaded.map_err(|error| {
+            if matches!(error, LedgerError::NoSession(_)) {
+                refusal::no_session(&session.to_string())
+            } else {
+                refusal::ledger(&error)
+            }
         })?;
         let state = State::of(&records).map_err(|error| {
             tracing::error!(%session, %error, "a session can't be opened");

@@ -38,7 +38,9 @@ impl Owner for Gateway {
         for row in self.0.house.ledger.sessions() {
             match self.look(row.session_id).await {
                 Ok(view) => lines.push(SessionLine::from(&view)),
-                Err(failure) => tracing::warn!(session = %row.session_id, %failure, "a session can't be listed"),
+                Err(failure) => {
+                    tracing::warn!(session = %row.session_id, %failure, "a session can't be listed");
+                }
             }
         }
         Ok(lines)
@@ -48,7 +50,11 @@ impl Owner for Gateway {
         self.look(session).await
     }
 
-    async fn stop_by_owner(&self, session: SessionId, reason: Option<String>) -> Result<SessionView, Failure> {
+    async fn stop_by_owner(
+        &self,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<SessionView, Failure> {
         self.end(session, reason).await
     }
 }

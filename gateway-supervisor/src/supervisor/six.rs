@@ -4,12 +4,7 @@
 
 use std::{future::Future, time::Duration};
 
-use protocol::{
-    failure::Failure,
-    id::SessionId,
-    lease::Lease,
-    limits::WAIT_SECONDS,
-};
+use protocol::{failure::Failure, id::SessionId, lease::Lease, limits::WAIT_SECONDS};
 use tokio::time::Instant;
 
 use super::gateway::Gateway;
@@ -26,7 +21,7 @@ use crate::{
         refusal, reply, start,
         state::State,
         view::SessionView,
-        wait::{self, Ends, Until},
+        wait::{self, Until, Wait},
     },
 };
 
@@ -67,8 +62,7 @@ impl Gateway {
     /// Commits a call on a session, waits, and shows it.
     async fn perform(
         &self,
-        session: SessionId,
-        command: Command,
+        (session, command): (SessionId, Command),
         how: Observation,
         caller: Caller,
     ) -> Result<SessionView, Failure> {
@@ -77,8 +71,8 @@ impl Gateway {
         let place = if how.limit.is_zero() { None } else { Some(wait::Place::take(&handle)?) };
         let (handle, committed) = self.commit(handle, command).await?;
         let limit = how.limit.min(ANSWER.saturating_sub(SHOW).saturating_sub(began.elapsed()));
-        let ends = Ends { gone: caller.gone, drain: self.0.drain.clone() };
-        wait::observe(&handle, how.until, committed.lease, limit, &ends).await;
+        let (until, lease, drain) = (how.until, committed.lease, self.0.drain.clone());
+        wait::observe(&handle, &Wait { until, lease, limit, gone: caller.gone, drain }).await;
         drop(place);
         self.show(handle, &committed, how.with_token).await
     }
@@ -94,7 +88,12 @@ impl Gateway {
         }
     }
 
-    async fn show(&self, handle: Handle, committed: &Committed, with_token: bool) -> Result<SessionView, Failure> {
+    async fn show(
+        &self,
+        handle: Handle,
+        committed: &Committed,
+        with_token: bool,
+    ) -> Result<SessionView, Failure> {
         let shown = Shown { replay: committed.replay, lease: committed.granted, with_token };
         let view = match handle.ask(|answer| Ask::View(shown, answer)).await {
             Ok(view) => view,
@@ -108,7 +107,11 @@ impl Gateway {
     }
 
     fn gone(&self) -> Failure {
-        if self.0.drain.is_cancelled() { refusal::shutting_down() } else { refusal::internal("reaching the session") }
+        if self.0.drain.is_cancelled() {
+            refusal::shutting_down()
+        } else {
+            refusal::internal("reaching the session")
+        }
     }
 
     /// The session of a start: made now, or before with the same key.
@@ -118,11 +121,11 @@ impl Gateway {
         if let Some(session) = self.0.house.ledger.session_of_start_key(&asked.key) {
             return Ok((self.find(session).await?, None));
         }
-        let (asked, workspace) = tokio::task::spawn_blocking(move || start::look(&asked).map(|found| (asked, found)))
-            .await
-            .map_err(|_| refusal::internal("looking at the working directory"))??;
-        let cradle =
-            start::Cradle { lease: self.0.house.config.lease, conversation: caller.conversation };
+        let (asked, workspace) =
+            tokio::task::spawn_blocking(move || start::look(&asked).map(|found| (asked, found)))
+                .await
+                .map_err(|_| refusal::internal("looking at the working directory"))??;
+        let cradle = start::Cradle { lease: self.0.house.config.lease, conversation: caller.conversation };
         let (session, records) = start::born(asked, workspace, cradle);
         let durable = match self.0.house.ledger.create(session, records).await {
             Ok(durable) => durable,
@@ -142,11 +145,11 @@ impl Gateway {
         let session = handle.session_id;
         let how = Observation { until: Until::Settled, limit, with_token: true };
         let Some(lease) = granted else {
-            return self.perform(session, Command::StartAgain { key, input }, how, caller).await;
+            return self.perform((session, Command::StartAgain { key, input }), how, caller).await;
         };
         let place = if limit.is_zero() { None } else { Some(wait::Place::take(&handle)?) };
-        let ends = Ends { gone: caller.gone, drain: self.0.drain.clone() };
-        wait::observe(&handle, Until::Settled, lease.lease_id, limit, &ends).await;
+        let (until, drain) = (Until::Settled, self.0.drain.clone());
+        wait::observe(&handle, &Wait { until, lease: lease.lease_id, limit, gone: caller.gone, drain }).await;
         drop(place);
         let committed = Committed { replay: false, lease: lease.lease_id, granted: None };
         self.show(handle, &committed, true).await
@@ -175,7 +178,7 @@ impl Sessions for Gateway {
                 input: digest,
                 prompt: call::prompt(input.prompt)?,
             };
-            gateway.perform(session, command, how, caller).await
+            gateway.perform((session, command), how, caller).await
         })
         .await
     }
@@ -190,7 +193,7 @@ impl Sessions for Gateway {
                 key: call::key("recovery_id", &input.recovery_id)?,
                 input: call::input_digest(&input)?,
             };
-            gateway.perform(session, command, how, caller).await
+            gateway.perform((session, command), how, caller).await
         })
         .await
     }
@@ -209,7 +212,7 @@ impl Sessions for Gateway {
                 turn: input.turn_id.parse().ok(),
                 content: reply::content(input.text, input.tool_calls, &handle.tools),
             };
-            gateway.perform(session, command, how, caller).await
+            gateway.perform((session, command), how, caller).await
         })
         .await
     }
@@ -220,7 +223,7 @@ impl Sessions for Gateway {
             let session = call::session(&input.native_session_id)?;
             let how = settled(call::wait(input.wait_seconds, 0)?);
             let command = Command::Status { lease: call::lease(&input.lease_id) };
-            gateway.perform(session, command, how, caller).await
+            gateway.perform((session, command), how, caller).await
         })
         .await
     }
@@ -238,7 +241,7 @@ impl Sessions for Gateway {
             };
             let limit = Duration::from_secs(WAIT_SECONDS);
             let how = Observation { until: Until::Stopped, limit, with_token: false };
-            gateway.perform(session, command, how, caller).await
+            gateway.perform((session, command), how, caller).await
         })
         .await
     }
@@ -246,13 +249,17 @@ impl Sessions for Gateway {
 
 impl Gateway {
     /// Ends a session by the owner's word, and waits for its end.
-    pub(super) async fn end(&self, session: SessionId, reason: Option<String>) -> Result<SessionView, Failure> {
+    pub(super) async fn end(
+        &self,
+        session: SessionId,
+        reason: Option<String>,
+    ) -> Result<SessionView, Failure> {
         let gateway = self.clone();
         self.run(async move {
             let reason = call::words("reason", reason)?;
             let limit = Duration::from_secs(WAIT_SECONDS - 4);
             let how = Observation { until: Until::Stopped, limit, with_token: false };
-            gateway.perform(session, Command::StopByOwner { reason }, how, Caller::default()).await
+            gateway.perform((session, Command::StopByOwner { reason }), how, Caller::default()).await
         })
         .await
     }

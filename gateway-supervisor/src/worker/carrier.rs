@@ -6,7 +6,10 @@ use std::{future::Future, io, pin::Pin, time::Duration};
 
 use protocol::{
     process_identity::ProcessIdentity,
-    wire::{to_supervisor::{ToSupervisor, WorkerState}, to_worker::ToWorker},
+    wire::{
+        to_supervisor::{ToSupervisor, WorkerState},
+        to_worker::ToWorker,
+    },
 };
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;

@@ -4,11 +4,7 @@
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
-use interprocess::local_socket::{
-    GenericFilePath, ToFsName as _,
-    tokio::Stream,
-    traits::tokio::Stream as _,
-};
+use interprocess::local_socket::{GenericFilePath, ToFsName as _, tokio::Stream, traits::tokio::Stream as _};
 use protocol::{
     id::SessionId,
     secret::Secret,
@@ -50,7 +46,9 @@ pub(crate) struct Connection {
 pub(crate) async fn connect(socket: &Path, peer: &Peer) -> io::Result<Connection> {
     let mut stream = Stream::connect(socket.to_fs_name::<GenericFilePath>()?).await?;
     require_own_peer(&stream)?;
-    hello::exchange(&mut stream, Role::Supervisor, peer.session_id, &peer.key).await.map_err(io::Error::other)?;
+    hello::exchange(&mut stream, Role::Supervisor, peer.session_id, &peer.key)
+        .await
+        .map_err(io::Error::other)?;
     let first = tokio::time::timeout(FIRST_MESSAGE, frame::receive(&mut stream))
         .await
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?

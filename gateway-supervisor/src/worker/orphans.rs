@@ -3,7 +3,11 @@
 //! Invariant: a process is ended only if its identity is the recorded one, or if it carries this session's folder, whose name
 //! is random, where only processes that the gateway started carry it.
 
-use std::{io, path::PathBuf, time::{Duration, Instant}};
+use std::{
+    io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use nix::{
     sys::signal::{Signal, kill, killpg},
@@ -72,7 +76,9 @@ fn kill_marked(marks: &Marks) -> io::Result<usize> {
     let own = nix::unistd::geteuid().as_raw();
     let mut killed = 0;
     for entry in std::fs::read_dir("/proc")?.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
         // A process may end while it is looked at.
         if !entry.metadata().is_ok_and(|found| found.uid() == own) || !marked(pid, marks) {
             continue;
@@ -121,7 +127,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let marks = Marks { directory: folder.path().join("ses"), scratch: folder.path().join("scratch") };
         let sleeper = |name: &str, value: PathBuf| {
-            Command::new("sleep").arg("60").env_clear().env(name, value).env("PATH", "/usr/bin:/bin").spawn().unwrap()
+            Command::new("sleep")
+                .arg("60")
+                .env_clear()
+                .env(name, value)
+                .env("PATH", "/usr/bin:/bin")
+                .spawn()
+                .unwrap()
         };
         let mut ours = sleeper("CLAUDE_CONFIG_DIR", marks.directory.join("config"));
         let mut named_alike = sleeper("HOME", folder.path().join("ses-of-another"));

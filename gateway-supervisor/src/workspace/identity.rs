@@ -42,9 +42,10 @@ pub(crate) fn difference(path: &Path, before: &RootIdentity) -> Option<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Some("the directory that the session was started in is no longer there".to_owned())
         }
-        Err(error) => {
-            Some(format!("the directory that the session was started in can't be looked at: {}", error.kind()))
-        }
+        Err(error) => Some(format!(
+            "the directory that the session was started in can't be looked at: {}",
+            error.kind()
+        )),
     }
 }
 
@@ -57,7 +58,8 @@ fn differs(before: &RootIdentity, now: &RootIdentity) -> bool {
     if same_boot && before.device != now.device {
         return true;
     }
-    let moved = before.filesystem.as_ref().zip(now.filesystem.as_ref()).is_some_and(|(then, now)| then != now);
+    let moved =
+        before.filesystem.as_ref().zip(now.filesystem.as_ref()).is_some_and(|(then, now)| then != now);
     // Some file systems make their id from the device number, which may change over a reboot: then an equal inode that was
     // born in the same millisecond says more.
     moved && (same_boot || births.is_none())

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use protocol::{failure::Failure, lease::Lease, timestamp::Timestamp, wire::to_worker::ToWorker};
-use tokio::{sync::oneshot, time::Instant};
+use tokio::time::Instant;
 
-use super::{Actor, Ask, Committed, Shown};
+use super::{Actor, Answer, Ask, Committed, Shown};
 use crate::{
     ledger::record::Entry,
     session::{
@@ -60,7 +60,7 @@ impl Actor {
         }
     }
 
-    async fn commit(&mut self, command: Command, answer: oneshot::Sender<Result<Committed, Failure>>) {
+    async fn commit(&mut self, command: Command, answer: Answer) {
         let committed = self.committed(command).await;
         // The state moves on with the commit, before anybody hears of it.
         self.converge().await;

@@ -13,6 +13,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{AGAIN, Actor};
 use crate::{
+    boundary,
     ledger::{LedgerError, record::Entry},
     recovery::observe,
     session::{
@@ -113,7 +114,9 @@ impl Actor {
                 let entries = self.state.fail_launch(code, public(message));
                 self.record(entries).await
             }
-            EndReason::Stopped | EndReason::LeaseExpired | EndReason::ClaudeGone | EndReason::Conflict => Ok(()),
+            EndReason::Stopped | EndReason::LeaseExpired | EndReason::ClaudeGone | EndReason::Conflict => {
+                Ok(())
+            }
         }
     }
 
@@ -124,7 +127,10 @@ impl Actor {
         let findings = self.findings().await;
         let never_up = matches!(self.state.process, Process::Starting(_));
         let mut entries = if never_up {
-            self.state.fail_launch(ErrorCode::LaunchFailed, format!("the session's worker did not come up: {}", public(detail)))
+            self.state.fail_launch(
+                ErrorCode::LaunchFailed,
+                format!("the session's worker did not come up: {}", public(detail)),
+            )
         } else {
             Vec::new()
         };
@@ -170,7 +176,11 @@ impl Actor {
                 Accepted::Append(entry) => self.record(vec![*entry]).await?,
                 Accepted::Again(_) => {}
                 Accepted::Conflict(reason) => {
-                    tracing::warn!(?request, reason, "an outbox holds a record that does not fit; it is left out");
+                    tracing::warn!(
+                        ?request,
+                        reason,
+                        "an outbox holds a record that does not fit; it is left out"
+                    );
                 }
             }
         }
@@ -186,7 +196,7 @@ fn came_down(detail: &str) -> String {
 fn public(detail: &str) -> String {
     let words = detail.split_whitespace().map(|word| if word.contains('/') { "<path>" } else { word });
     let mut text = words.collect::<Vec<_>>().join(" ");
-    text.truncate(text.floor_char_boundary(REASON_BYTES));
+    text.truncate(boundary::floor(&text, REASON_BYTES));
     text.retain(|c| !c.is_control());
     text
 }

@@ -74,7 +74,9 @@ impl Actor {
             Ok(socket) => socket,
             Err(error) => {
                 tracing::error!(%error, "no place for a worker's socket");
-                let message = "the folder for the worker's socket can't be used; gatewayctl doctor says how to mend it".to_owned();
+                let message =
+                    "the folder for the worker's socket can't be used; gatewayctl doctor says how to mend it"
+                        .to_owned();
                 let code = ErrorCode::LaunchFailed;
                 return self.must_record(vec![Entry::LaunchFailed { launch: number, code, message }]).await;
             }
@@ -113,7 +115,11 @@ impl Actor {
             profile: birth.profile,
             subagent_policy: birth.subagent_policy,
             root: birth.workspace.root.clone(),
-            claude: ClaudeLaunch { program, session_id: birth.claude_session_id, resume: self.state.resumes() },
+            claude: ClaudeLaunch {
+                program,
+                session_id: birth.claude_session_id,
+                resume: self.state.resumes(),
+            },
             protected: ProtectedRoots {
                 homes: config.homes.clone(),
                 own: vec![config.state.clone()],

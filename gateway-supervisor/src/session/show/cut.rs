@@ -1,5 +1,7 @@
 //! Texts that share a bounded room evenly, each saying what was cut and how to get the rest.
 
+use crate::boundary;
+
 /// Of a text that is cut, this much is kept of its end: tools put their totals there.
 const TAIL_BYTES: usize = 512;
 
@@ -45,7 +47,7 @@ fn cut(whole: Whole<'_>, level: usize) -> String {
     let total = text.len();
     if level < LEAST_BYTES {
         let note = format!("[{total} bytes, not shown; {rest}]");
-        return note[..note.floor_char_boundary(level)].to_owned();
+        return note[..boundary::floor(&note, level)].to_owned();
     }
     let kept = level - NOTE_BYTES;
     let tail_from = line_start_after(text, total - TAIL_BYTES.min(kept / 4));
@@ -57,7 +59,7 @@ fn cut(whole: Whole<'_>, level: usize) -> String {
 
 /// The end of the last whole line within `most` bytes, or of the last whole character where there is none.
 fn line_end_before(text: &str, most: usize) -> usize {
-    let most = text.floor_char_boundary(most);
+    let most = boundary::floor(text, most);
     match text[..most].rfind('\n') {
         // A line so long that hardly anything would be left is cut within.
         Some(at) if at + 1 >= most / 2 => at + 1,
@@ -66,13 +68,13 @@ fn line_end_before(text: &str, most: usize) -> usize {
 }
 
 fn line_start_after(text: &str, least: usize) -> usize {
-    let least = text.ceil_char_boundary(least);
+    let least = boundary::ceil(text, least);
     text[least..].find('\n').map_or(text.len(), |at| least + at + 1)
 }
 
 /// The first `most` bytes of a text, and whether that is all of it.
 pub(super) fn head(text: &str, most: usize) -> (&str, bool) {
-    if text.len() <= most { (text, true) } else { (&text[..text.floor_char_boundary(most)], false) }
+    if text.len() <= most { (text, true) } else { (&text[..boundary::floor(text, most)], false) }
 }
 
 #[cfg(test)]

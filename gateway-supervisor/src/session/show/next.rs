@@ -44,7 +44,8 @@ fn idle(state: &State) -> &'static str {
         Some(RunOutcome::Lost) => {
             "the run was lost: call native_session_continue with what is left to do; its first turn tells in recovered_actions what became of the lost run's actions"
         }
-        Some(RunOutcome::Running | RunOutcome::Finished | RunOutcome::Failed | RunOutcome::Stopped) | None => {
+        Some(RunOutcome::Running | RunOutcome::Finished | RunOutcome::Failed | RunOutcome::Stopped)
+        | None => {
             "call native_session_continue with the next prompt, or native_session_stop to end the session"
         }
     }

@@ -22,7 +22,7 @@ const ENVELOPE_BYTES: usize = 128;
 pub(super) fn view(state: &State, turn: &Turn, turn_bytes: usize) -> PendingTurn {
     let first = turn.sequence == 1;
     let run = state.run.as_ref();
-    let prompt = run.filter(|_| first).map(|run| prompt(run));
+    let prompt = run.filter(|_| first).map(prompt);
     let tools = first.then(|| tools(state));
     let used = prompt.as_ref().map_or(0, String::len) + tools.as_deref().map_or(0, size);
     let room = turn_bytes.saturating_sub(used);
@@ -74,7 +74,8 @@ fn results(run: &Run, answers: Option<TurnId>, room: usize) -> Option<Vec<ToolRe
     if answer.actions.is_empty() {
         return None;
     }
-    let texts: Vec<Whole<'_>> = answer.actions.iter().map(|a| Whole { text: text(a), rest: rest(a.tool) }).collect();
+    let texts: Vec<Whole<'_>> =
+        answer.actions.iter().map(|a| Whole { text: text(a), rest: rest(a.tool) }).collect();
     let shown = cut::share(&texts, room.saturating_sub(answer.actions.len() * ENVELOPE_BYTES));
     let results = answer.actions.iter().zip(shown).map(|(action, content)| ToolResult {
         action_id: action.action_id.to_string(),
@@ -90,7 +91,9 @@ fn text(action: &ActionRecord) -> &str {
     match &action.progress {
         Progress::Done(receipt) => &receipt.content,
         Progress::Authorized => "not run: Claude Code went on without running this call",
-        Progress::Prepared(_) => "begun, and its result is not there: look at what it changed before going on",
+        Progress::Prepared(_) => {
+            "begun, and its result is not there: look at what it changed before going on"
+        }
         Progress::Resolved(_) => "interrupted: there is no result",
     }
 }

@@ -49,7 +49,9 @@ impl State {
     fn entry(&self, request: RecordId, what: WorkerRecord) -> Result<Entry, &'static str> {
         match what {
             WorkerRecord::ClaudeStarted { version } => match self.process {
-                Process::Attached { claude: Claude::Coming, .. } => Ok(Entry::ClaudeStarted { request, version }),
+                Process::Attached { claude: Claude::Coming, .. } => {
+                    Ok(Entry::ClaudeStarted { request, version })
+                }
                 Process::Attached { .. } | Process::Starting(_) | Process::None => {
                     Err("this process's Claude Code was there before")
                 }

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use protocol::{
     action::Resolution,
     digest::Digest,
-    id::RunId,
+    failure::ErrorCode,
+    id::{ActionId, RunId},
+    lease::Lease,
+    process_identity::ProcessIdentity,
     receipt::Receipt,
     recorded::{Ack, RecordId, Recordable},
     session::RunOutcome,
@@ -20,9 +23,12 @@ use protocol::{
 use super::{
     ActionRecord, Answer, Claude, Keys, Launch, Life, Process, Progress, Run, State, StopRequest, Trouble,
 };
-use crate::ledger::{
-    Durable,
-    record::{Created, Entry, Record, RunStarted},
+use crate::{
+    boundary,
+    ledger::{
+        Durable,
+        record::{Created, Entry, Record, RunStarted},
+    },
 };
 
 /// What is kept of the result of an action once a later reply is there: enough to recognise it in `recovered_actions`.
@@ -99,84 +105,39 @@ impl State {
             Entry::Created(_) => {}
             Entry::RunStarted(run) => self.run_started(run, record.at),
             Entry::WorkerStarting { launch, instance, socket } => {
-                self.launches = self.launches.max(*launch);
-                self.acks.clear();
-                self.process =
-                    Process::Starting(Launch { number: *launch, instance: *instance, socket: socket.clone() });
-                if let Some(run) = self.running() {
-                    run.launch = Some(*launch);
-                    run.new_process = true;
-                }
+                self.worker_starting(Launch { number: *launch, instance: *instance, socket: socket.clone() });
             }
-            Entry::WorkerAttached { launch, identity } => {
-                if let Process::Starting(starting) = &self.process
-                    && starting.number == *launch
-                {
-                    let (launch, identity) = (starting.clone(), identity.clone());
-                    self.process = Process::Attached { launch, identity, claude: Claude::Coming };
-                }
-            }
+            Entry::WorkerAttached { launch, identity } => self.worker_attached(*launch, identity),
             Entry::ClaudeStarted { version, .. } => {
                 self.claude_version = Some(version.clone());
                 self.set_claude(Claude::Running);
             }
-            Entry::ClaudeGone { .. } => {
-                self.set_claude(Claude::Gone);
-                // Nobody is left to take an answer. The run ends with its worker, once its last action is resolved.
-                if let Some(run) = self.running() {
-                    run.open = None;
-                }
-            }
+            Entry::ClaudeGone { .. } => self.claude_gone(),
             Entry::TurnOpened { turn, .. } => self.turn_opened(turn),
-            Entry::Replied { input, reply } => {
-                self.keys.replies.insert(reply.reply_id.clone(), *input);
-                self.replied(reply, reply_ack);
-            }
+            Entry::Replied { input, reply } => self.replied(*input, reply, reply_ack),
             Entry::Prepared { prepared, .. } => {
-                if let Some(action) = self.action(prepared.action_id) {
-                    action.progress = Progress::Prepared(Box::new(prepared.clone()));
-                }
+                self.progress(prepared.action_id, Progress::Prepared(Box::new(prepared.clone())));
             }
-            Entry::Receipt { receipt, .. } => self.received(receipt),
-            Entry::RunEnded { run_id, outcome, detail, .. } => {
-                self.run_ended(*run_id, *outcome, detail.clone());
+            Entry::Receipt { receipt, .. } => {
+                self.progress(receipt.action_id, Progress::Done(Arc::new(receipt.clone())));
             }
-            Entry::LaunchFailed { code, message, .. } => {
-                self.launch_error = Some((*code, message.clone()));
-                if let Some(run) = self.running() {
-                    run.outcome = RunOutcome::Failed;
-                    run.open = None;
-                }
-            }
+            Entry::RunEnded { run_id, outcome, detail, .. } => self.run_ended(*run_id, *outcome, detail),
+            Entry::LaunchFailed { code, message, .. } => self.launch_failed(*code, message),
             Entry::WorkerGone { launch, .. } => {
                 if self.launch().is_some_and(|current| current.number == *launch) {
                     self.process = Process::None;
                 }
             }
-            Entry::Resolved { action_id, resolution, .. } => {
-                if let Some(action) = self.action(*action_id) {
-                    action.progress = Progress::Resolved(*resolution);
-                }
-                if *resolution == Resolution::Indeterminate {
-                    self.trouble.indeterminate.push(*action_id);
-                }
-            }
+            Entry::Resolved { action_id, resolution, .. } => self.resolved(*action_id, *resolution),
             Entry::LeaseRenewed { expires_at } => {
                 self.lease.expires_at = self.lease.expires_at.max(*expires_at);
             }
-            Entry::LeaseExpired => {
-                if self.life == Life::Live {
-                    self.life = Life::LeaseExpired;
-                }
-            }
+            Entry::LeaseExpired if self.life == Life::Live => self.life = Life::LeaseExpired,
+            Entry::LeaseExpired => {}
             Entry::RootReplaced { reason } => self.trouble.root = Some(reason.clone()),
             Entry::Recovered { recovery_id, input, lease } => {
                 self.keys.recoveries.insert(recovery_id.clone(), (*input, *lease));
-                self.lease = *lease;
-                self.trouble = Trouble::default();
-                if self.life == Life::LeaseExpired {
-                    self.life = Life::Live;
-                }
+                self.recovered(*lease);
             }
             Entry::StopRequested { request_id, input, reason } => {
                 if let (Some(key), Some(input)) = (request_id, input) {
@@ -186,6 +147,56 @@ impl State {
                 self.life = Life::Stopping(StopRequest { request_id, reason, at: record.at });
             }
             Entry::Stopped => self.stopped(record.at),
+        }
+    }
+
+    fn worker_starting(&mut self, launch: Launch) {
+        self.launches = self.launches.max(launch.number);
+        self.acks.clear();
+        if let Some(run) = self.running() {
+            run.launch = Some(launch.number);
+            run.new_process = true;
+        }
+        self.process = Process::Starting(launch);
+    }
+
+    fn worker_attached(&mut self, number: u32, identity: &ProcessIdentity) {
+        if let Process::Starting(starting) = &self.process
+            && starting.number == number
+        {
+            let (launch, identity) = (starting.clone(), identity.clone());
+            self.process = Process::Attached { launch, identity, claude: Claude::Coming };
+        }
+    }
+
+    fn claude_gone(&mut self) {
+        self.set_claude(Claude::Gone);
+        // Nobody is left to take an answer. The run ends with its worker, once its last action is resolved.
+        if let Some(run) = self.running() {
+            run.open = None;
+        }
+    }
+
+    fn launch_failed(&mut self, code: ErrorCode, message: &str) {
+        self.launch_error = Some((code, message.to_owned()));
+        if let Some(run) = self.running() {
+            run.outcome = RunOutcome::Failed;
+            run.open = None;
+        }
+    }
+
+    fn resolved(&mut self, action_id: ActionId, resolution: Resolution) {
+        self.progress(action_id, Progress::Resolved(resolution));
+        if resolution == Resolution::Indeterminate {
+            self.trouble.indeterminate.push(action_id);
+        }
+    }
+
+    fn recovered(&mut self, lease: Lease) {
+        self.lease = lease;
+        self.trouble = Trouble::default();
+        if self.life == Life::LeaseExpired {
+            self.life = Life::Live;
         }
     }
 
@@ -199,10 +210,13 @@ impl State {
         }
     }
 
-    /// An action of the newest reply.
-    fn action(&mut self, id: protocol::id::ActionId) -> Option<&mut ActionRecord> {
-        let answer = self.run.as_mut()?.answer.as_mut()?;
-        answer.actions.iter_mut().find(|action| action.action_id == id)
+    /// An action of the newest reply came further.
+    fn progress(&mut self, id: ActionId, progress: Progress) {
+        let answer = self.run.as_mut().and_then(|run| run.answer.as_mut());
+        let mut actions = answer.into_iter().flat_map(|answer| &mut answer.actions);
+        if let Some(action) = actions.find(|action| action.action_id == id) {
+            action.progress = progress;
+        }
     }
 
     fn run_started(&mut self, started: &RunStarted, at: Timestamp) {
@@ -237,7 +251,8 @@ impl State {
         }
     }
 
-    fn replied(&mut self, reply: &Reply, ack: Option<Ack>) {
+    fn replied(&mut self, input: Digest, reply: &Reply, ack: Option<Ack>) {
+        self.keys.replies.insert(reply.reply_id.clone(), input);
         let Some(run) = self.running() else { return };
         run.open = None;
         if let Some(before) = run.answer.take() {
@@ -253,17 +268,11 @@ impl State {
         self.lost.clear();
     }
 
-    fn received(&mut self, receipt: &Receipt) {
-        if let Some(action) = self.action(receipt.action_id) {
-            action.progress = Progress::Done(Arc::new(receipt.clone()));
-        }
-    }
-
-    fn run_ended(&mut self, run_id: RunId, outcome: RunOutcome, detail: Option<String>) {
+    fn run_ended(&mut self, run_id: RunId, outcome: RunOutcome, detail: &Option<String>) {
         let Some(run) = self.running().filter(|run| run.run_id == run_id) else { return };
         run.outcome = outcome;
         run.open = None;
-        run.detail = detail;
+        run.detail.clone_from(detail);
         if outcome == RunOutcome::Lost {
             let mut actions = std::mem::take(&mut run.earlier);
             actions.extend(run.answer.iter().flat_map(|answer| answer.actions.iter().cloned()));
@@ -295,10 +304,9 @@ fn asked(entry: &Entry, number: u64) -> Option<(RecordId, Digest)> {
         Entry::TurnOpened { request, turn } => return Some((*request, turn.record_digest())),
         Entry::Prepared { request, prepared } => return Some((*request, prepared.record_digest())),
         Entry::Receipt { request, receipt } => return Some((*request, receipt.record_digest())),
-        Entry::RunEnded { request: Some(request), run_id, outcome, detail } => (
-            request,
-            WorkerRecord::RunEnded { run_id: *run_id, outcome: *outcome, detail: detail.clone() },
-        ),
+        Entry::RunEnded { request: Some(request), run_id, outcome, detail } => {
+            (request, WorkerRecord::RunEnded { run_id: *run_id, outcome: *outcome, detail: detail.clone() })
+        }
         Entry::ClaudeGone { request, had_started, detail } => {
             (request, WorkerRecord::ClaudeGone { had_started: *had_started, detail: detail.clone() })
         }
@@ -325,7 +333,7 @@ fn shortened(mut action: ActionRecord) -> ActionRecord {
         && receipt.content.len() > EARLIER_RESULT_BYTES
     {
         let mut short = Receipt::clone(receipt);
-        let kept = short.content.floor_char_boundary(EARLIER_RESULT_BYTES);
+        let kept = boundary::floor(&short.content, EARLIER_RESULT_BYTES);
         let cut = short.content.len() - kept;
         short.content.truncate(kept);
         short.content.push_str(&format!("… ({cut} more bytes)"));
