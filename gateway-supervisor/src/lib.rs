@@ -5,6 +5,7 @@
 mod boundary;
 pub mod config;
 pub mod control;
+pub mod ctl;
 mod lease;
 pub mod ledger;
 pub mod log;

@@ -1,0 +1,52 @@
+//! The command line.
+
+use std::{env, io::IsTerminal};
+
+use clap::{Parser, Subcommand};
+
+/// Look at the gateway and its sessions, and stop them.
+#[derive(Debug, Parser)]
+#[command(name = "gatewayctl", version, arg_required_else_help = true)]
+pub(super) struct Arguments {
+    /// Print one JSON object instead of text.
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// What the owner asks.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Whether the gateway runs, where, and with how many sessions.
+    Status,
+    /// Every session, newest first.
+    Sessions,
+    /// One session in full.
+    Show {
+        /// Its id, or the beginning of it.
+        id: String,
+    },
+    /// End a session with everything it runs. Its records stay.
+    Stop {
+        /// Its id, or the beginning of it.
+        id: String,
+        /// Why, for the records.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// What is wrong here, and what mends it. Needs no running gateway.
+    Doctor,
+    /// A completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Whether to colour: on a terminal, unless `NO_COLOR` says no or the terminal has none.
+pub(super) fn colour(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal()
+        && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && env::var_os("TERM").is_some_and(|name| name != "dumb")
+}
