@@ -5,6 +5,7 @@
 use std::{fs::OpenOptions, io, os::unix::fs::OpenOptionsExt, path::Path, sync::Mutex};
 
 use tracing::Level;
+use tracing_subscriber::{Layer, filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Sends what is logged from now on to `worker.log` in the session's folder.
 ///
@@ -12,11 +13,12 @@ use tracing::Level;
 /// Where the file can't be opened.
 pub(crate) fn open(directory: &Path) -> io::Result<()> {
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(directory.join("worker.log"))?;
-    tracing_subscriber::fmt()
-        .with_max_level(Level::INFO)
+    // The libraries speak of what they carry; only their complaints are wanted.
+    let levels = Targets::new().with_target("session_worker", Level::INFO).with_default(Level::ERROR);
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_target(false)
         .with_writer(Mutex::new(file))
-        .try_init()
-        .map_err(io::Error::other)
+        .with_filter(levels);
+    tracing_subscriber::registry().with(lines).try_init().map_err(io::Error::other)
 }

@@ -62,6 +62,8 @@ pub(crate) struct Worker {
     incoming: mpsc::Sender<Incoming>,
     /// Raised at the end, for work that takes long.
     stop: Stop,
+    /// The system ends this process and will not wait.
+    hurried: bool,
     listening: JoinHandle<()>,
 }
 
@@ -139,7 +141,10 @@ impl Worker {
             Arrival::Claude(child::Event::Said(said)) => self.heard(said),
             Arrival::Claude(child::Event::Gone(detail)) => self.step(Event::ClaudeGone(detail)),
             Arrival::LeaseOver => self.step(Event::LeaseOver),
-            Arrival::Terminated => self.step(Event::Terminated),
+            Arrival::Terminated => {
+                self.hurried = true;
+                self.step(Event::Terminated);
+            }
         }
     }
 

@@ -117,12 +117,19 @@ impl Claude {
 
 async fn prompt(mut stdin: ChildStdin, mut prompts: mpsc::UnboundedReceiver<String>) {
     while let Some(text) = prompts.recv().await {
-        let mut line = json!({"type": "user", "message": {"role": "user", "content": text}}).to_string();
+        let content = literal(text);
+        let mut line = json!({"type": "user", "message": {"role": "user", "content": content}}).to_string();
         line.push('\n');
         if let Err(error) = stdin.write_all(line.as_bytes()).await {
             return tracing::warn!(%error, "giving Claude Code its prompt failed");
         }
     }
+}
+
+/// A prompt that Claude Code takes for a prompt: one that begins with a slash it would take for a command of its own, and
+/// answer itself. ChatGPT is shown the prompt as it was given.
+fn literal(prompt: String) -> String {
+    if prompt.trim_start().starts_with('/') { format!("The prompt:\n{prompt}") } else { prompt }
 }
 
 /// Reads what the child says, waits for its end, and tells of both.
@@ -179,4 +186,18 @@ fn how(status: io::Result<ExitStatus>, stderr: &[u8]) -> String {
     let words = String::from_utf8_lossy(stderr);
     let words: String = words.trim().chars().filter(|c| !c.is_control() || *c == '\n').collect();
     if words.is_empty() { end } else { format!("{end}; its last words: {words}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_is_never_a_command() {
+        for prompt in ["/help", " \n/compact now"] {
+            let given = literal(prompt.to_owned());
+            assert!(!given.trim_start().starts_with('/') && given.ends_with(prompt));
+        }
+        assert_eq!(literal("Look at /etc".to_owned()), "Look at /etc");
+    }
 }

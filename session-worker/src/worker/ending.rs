@@ -71,9 +71,15 @@ impl Worker {
                 // The ledger acknowledges nothing more.
                 (EndReason::Conflict, _) => return,
                 (_, Some(_)) => ACKNOWLEDGED,
-                (EndReason::LaunchFailed { .. } | EndReason::ClaudeGone, None) => HEARD,
+                (EndReason::LaunchFailed { .. } | EndReason::ClaudeGone, None) if !self.hurried => HEARD,
                 // Who said so knows it, or is not there.
-                (EndReason::Stopped | EndReason::LeaseExpired, None) => Duration::ZERO,
+                (
+                    EndReason::LaunchFailed { .. }
+                    | EndReason::ClaudeGone
+                    | EndReason::Stopped
+                    | EndReason::LeaseExpired,
+                    None,
+                ) => Duration::ZERO,
             };
             let Some(left) = patience.checked_sub(begun.elapsed()) else { return };
             while let Ok(Request { what, done }) = self.arrivals.requests.try_recv() {
@@ -95,6 +101,7 @@ impl Worker {
             Some(proven) = self.arrivals.proven.recv() => Arrival::Proven(proven),
             Some(incoming) = self.arrivals.link.recv() => Arrival::Link(incoming),
             Some(request) = self.arrivals.requests.recv() => Arrival::Request(request),
+            _ = self.arrivals.terminate.recv() => Arrival::Terminated,
             // Every sender lives as long as the worker.
             else => std::future::pending().await,
         }
@@ -108,7 +115,8 @@ impl Worker {
             Arrival::Link(Incoming::Message(_, message)) => {
                 matches!(message, ToWorker::Ack(_) | ToWorker::Bye)
             }
-            Arrival::Turn(_) | Arrival::Claude(_) | Arrival::LeaseOver | Arrival::Terminated => false,
+            Arrival::Terminated => true,
+            Arrival::Turn(_) | Arrival::Claude(_) | Arrival::LeaseOver => false,
         };
         if counts {
             self.take(arrival);

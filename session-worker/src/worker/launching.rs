@@ -86,6 +86,7 @@ pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
         arrivals: Arrivals { proven, link, requests, turns, claude, terminate },
         incoming,
         stop: stop.clone(),
+        hurried: false,
         listening,
     };
     let endpoint =
