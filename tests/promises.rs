@@ -1,1 +1,12 @@
 //! Every promise to ChatGPT and to the owner, run against the built programs and the real Claude Code.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod crash;
+mod idempotency;
+mod lease;
+mod lifecycle;
+mod mcp_surface;
+mod no_leaks;
+mod owner;
+mod restart;
