@@ -6,6 +6,8 @@
 
 pub(crate) mod atomic_write;
 pub(crate) mod authorize;
+#[cfg(test)]
+mod bench;
 pub(crate) mod carry_out;
 pub(crate) mod display;
 pub(crate) mod edit;
@@ -19,4 +21,5 @@ pub(crate) mod paths;
 pub(crate) mod read;
 pub(crate) mod search_text;
 pub(crate) mod tools;
+pub(crate) mod walk;
 pub(crate) mod write;
