@@ -7,6 +7,8 @@
 pub mod codec;
 pub mod control;
 pub mod frame;
+#[cfg(test)]
+mod golden;
 pub mod hello;
 pub mod launch;
 pub mod outbox;
