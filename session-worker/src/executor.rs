@@ -19,6 +19,7 @@ pub(crate) mod notebook_edit;
 pub(crate) mod outcome;
 pub(crate) mod paths;
 pub(crate) mod read;
+pub(crate) mod run_command;
 pub(crate) mod search_text;
 pub(crate) mod tools;
 pub(crate) mod walk;

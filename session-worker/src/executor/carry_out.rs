@@ -83,7 +83,7 @@ impl Executor {
     async fn carry_out(&self, action: Authorized<Action>, input: ToolInput) -> Result<Released, NotRecorded> {
         action.its_turn().await;
         let began_at = Timestamp::now();
-        let work = AssertUnwindSafe(self.tools.run(&action, input)).catch_unwind();
+        let work = AssertUnwindSafe(self.tools.run(&action, input, &self.recorder)).catch_unwind();
         let outcome = work.await.unwrap_or_else(|_| panicked());
         let receipt = outcome.into_receipt(action.get(), began_at);
         Ok(action.settle(self.recorder.receipt(receipt).await?))

@@ -48,7 +48,6 @@ impl ToolOutcome {
     }
 
     /// The work was done and its result is to be read as an error: a command that exits with 1.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no tool runs commands yet"))]
     pub(crate) const fn done_badly(content: String, facts: Facts) -> Self {
         Self { error: None, is_error: true, content, facts }
     }

@@ -11,9 +11,10 @@ use std::{
 };
 
 use protocol::{
-    action::Action,
+    action::{Action, Prepared},
     failure::ToolErrorCode,
-    tool::{ToolInput, ToolKind, ToolName},
+    timestamp::Timestamp,
+    tool::{RunCommand, ToolInput, ToolKind, ToolName},
 };
 use sandbox_profiles::Protected;
 
@@ -21,8 +22,11 @@ use super::{
     authorize::Authorized,
     find_files,
     outcome::{ToolFailure, ToolOutcome},
-    read, search_text,
+    read,
+    run_command::Commands,
+    search_text,
 };
+use crate::link::recorder::Recorder;
 
 /// Raised when the session ends: long work looks at it and gives up.
 #[derive(Debug, Clone, Default)]
@@ -62,23 +66,37 @@ impl Surroundings {
 #[derive(Debug, Clone)]
 pub(crate) struct Tools {
     surroundings: Arc<Surroundings>,
+    /// None only where a test has no use for them.
+    commands: Option<Arc<Commands>>,
 }
 
 impl Tools {
     pub(crate) fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings: Arc::new(surroundings) }
+        Self { surroundings: Arc::new(surroundings), commands: None }
+    }
+
+    /// The same tools, which also run commands.
+    #[must_use]
+    pub(crate) fn with_commands(mut self, commands: Commands) -> Self {
+        self.commands = Some(Arc::new(commands));
+        self
     }
 
     /// Whether this executor carries the tool out. What it does not carry out is not offered.
     pub(crate) const fn offers(tool: ToolName) -> bool {
         match tool.kind() {
-            ToolKind::Reads => true,
-            ToolKind::Runs | ToolKind::Writes | ToolKind::Delegates => false,
+            ToolKind::Reads | ToolKind::Runs => true,
+            ToolKind::Writes | ToolKind::Delegates => false,
         }
     }
 
     /// Carries an action out. Tools with effects record what they prepare before they have it.
-    pub(crate) async fn run(&self, action: &Authorized<Action>, input: ToolInput) -> ToolOutcome {
+    pub(crate) async fn run(
+        &self,
+        action: &Authorized<Action>,
+        input: ToolInput,
+        recorder: &Recorder,
+    ) -> ToolOutcome {
         match input {
             ToolInput::Read(input) => self.blocking(move |around| read::read(&input, around)).await,
             ToolInput::FindFiles(input) => {
@@ -87,8 +105,11 @@ impl Tools {
             ToolInput::SearchText(input) => {
                 self.blocking(move |around| search_text::search_text(&input, around)).await
             }
-            ToolInput::RunCommand(_)
-            | ToolInput::Edit(_)
+            ToolInput::RunCommand(input) => self
+                .run_command(action.get(), input, recorder)
+                .await
+                .unwrap_or_else(|failure| ToolOutcome::failed(&failure)),
+            ToolInput::Edit(_)
             | ToolInput::Write(_)
             | ToolInput::NotebookEdit(_)
             | ToolInput::SubagentStart(_)
@@ -101,6 +122,30 @@ impl Tools {
                 ),
             )),
         }
+    }
+
+    /// Plans, records the plan, and runs what was recorded.
+    async fn run_command(
+        &self,
+        action: &Action,
+        input: RunCommand,
+        recorder: &Recorder,
+    ) -> Result<ToolOutcome, ToolFailure> {
+        let Some(commands) = self.commands.clone() else {
+            let why = "running a command: this session has no cage for commands; nothing was run";
+            return Err(ToolFailure::new(ToolErrorCode::Internal, why));
+        };
+        let (planning, around) = (Arc::clone(&commands), Arc::clone(&self.surroundings));
+        let plan = tokio::task::spawn_blocking(move || planning.plan(input, &around));
+        let plan = plan.await.map_err(|_| fault())??;
+        let prepared =
+            Prepared { action_id: action.action_id, prepared_at: Timestamp::now(), effect: plan.effect() };
+        let recorded = recorder.prepared(prepared).await.map_err(|ends| {
+            ToolFailure::new(ToolErrorCode::NotApplied, format!("running a command: {ends}; nothing was run"))
+        })?;
+        let around = Arc::clone(&self.surroundings);
+        let run = tokio::task::spawn_blocking(move || commands.run(plan, &recorded, &around));
+        run.await.map_err(|_| fault())
     }
 
     async fn blocking(
@@ -117,8 +162,12 @@ impl Tools {
 
 /// The outcome of a tool whose work panicked; the panic itself is in the log.
 pub(crate) fn panicked() -> ToolOutcome {
-    ToolOutcome::failed(&ToolFailure::new(
+    ToolOutcome::failed(&fault())
+}
+
+fn fault() -> ToolFailure {
+    ToolFailure::new(
         ToolErrorCode::Internal,
         "the tool stopped on a fault of its own; look at what it was asked for and try another way",
-    ))
+    )
 }

@@ -51,7 +51,6 @@ impl Recorder {
     ///
     /// # Errors
     /// Where the worker ends first; the effect must then not happen.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the tools with effects are not wired to it yet"))]
     pub(crate) async fn prepared(&self, prepared: Prepared) -> Result<Recorded<Prepared>, NotRecorded> {
         self.record(prepared, WorkerRecord::Prepared).await
     }

@@ -10,7 +10,7 @@ use protocol::{
     tool::ToolName,
     wire::launch::WorkerLaunch,
 };
-use sandbox_profiles::{Protected, ProtectedSources};
+use sandbox_profiles::{Protected, ProtectedSources, launch::Helper};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
@@ -29,6 +29,7 @@ use crate::{
         authorize::Authority,
         carry_out::Executor,
         endpoint::Endpoint,
+        run_command::{CommandSettings, Commands},
         tools::{Stop, Surroundings, Tools},
     },
     lease::DeadMan,
@@ -89,14 +90,17 @@ pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
         hurried: false,
         listening,
     };
-    let endpoint =
-        endpoint(launch, executor_secret.clone(), Executor::new(authority, recorder, tools(launch, stop)));
-    let inside = Inside { routes: Routes { bridge, endpoint }, bridge_secret, executor_secret };
-    match start_claude(launch, inside, events) {
+    let started = tools(launch, stop).map_err(|message| (message, Missing::Wall)).and_then(|tools| {
+        let executor = Executor::new(authority, recorder, tools);
+        let endpoint = endpoint(launch, executor_secret.clone(), executor);
+        let inside = Inside { routes: Routes { bridge, endpoint }, bridge_secret, executor_secret };
+        start_claude(launch, inside, events).map_err(|message| (message, Missing::Program))
+    });
+    match started {
         Ok(claude) => worker.claude = Some(claude),
-        Err(message) => {
+        Err((message, missing)) => {
             tracing::error!(message, "Claude Code did not start");
-            worker.step(Event::LaunchFailed(message, Missing::Program));
+            worker.step(Event::LaunchFailed(message, missing));
         }
     }
     Ok(worker)
@@ -110,17 +114,24 @@ fn allowed(launch: &WorkerLaunch) -> Vec<ToolName> {
     ToolName::allowed(launch.profile, launch.subagent_policy)
 }
 
-fn tools(launch: &WorkerLaunch, stop: Stop) -> Tools {
+/// The session's tools, with the cages of its commands. The error is a sentence for the user.
+fn tools(launch: &WorkerLaunch, stop: Stop) -> Result<Tools, String> {
     let sources = ProtectedSources {
         homes: launch.protected.homes.clone(),
         own: launch.protected.own.clone(),
         added: launch.protected.added.clone(),
     };
-    Tools::new(Surroundings {
-        working_directory: launch.root.clone(),
-        protected: Protected::gather(&sources),
-        stop,
-    })
+    let walls = |error: &dyn std::fmt::Display| format!("building the walls for commands failed: {error}");
+    let settings = CommandSettings {
+        scratch: launch.scratch.clone(),
+        environment: launch.command_environment.clone(),
+        homes: launch.protected.homes.clone(),
+        helper: Helper::this_program().map_err(|error| walls(&error))?,
+    };
+    let commands = Commands::open(settings).map_err(|error| walls(&error))?;
+    let surroundings =
+        Surroundings { working_directory: launch.root.clone(), protected: Protected::gather(&sources), stop };
+    Ok(Tools::new(surroundings).with_commands(commands))
 }
 
 fn endpoint(launch: &WorkerLaunch, secret: Token, executor: Executor) -> Endpoint {
