@@ -7,6 +7,8 @@
 pub(crate) mod gate;
 mod messages;
 mod stream;
+#[cfg(test)]
+mod tests;
 pub(crate) mod turns;
 
 use std::{

@@ -103,6 +103,7 @@ pub(crate) fn step(state: State, event: Event) -> (State, Vec<Effect>) {
         Event::TurnOpened => turn_opened(state),
         Event::Released(reply) => released(state, reply),
         Event::RunEnded(end) => run_ended(state, end),
+        Event::LaunchFailed(message, _) if started(&state) => gone(message, true),
         Event::LaunchFailed(message, missing) => launch_failed(message, missing),
         Event::ClaudeGone(detail) => claude_gone(&state, detail),
         Event::LeaseOver | Event::Stop(StopReason::LeaseExpired) => end(EndReason::LeaseExpired),

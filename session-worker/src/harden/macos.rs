@@ -4,7 +4,6 @@
 use std::io;
 
 /// Nothing more to do.
-#[expect(clippy::unnecessary_wraps, reason = "the same on every system")]
 pub(super) fn harden() -> io::Result<()> {
     Ok(())
 }

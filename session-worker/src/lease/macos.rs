@@ -13,13 +13,11 @@ pub(super) struct Timer(Timestamp);
 
 impl Timer {
     /// A timer that is not set.
-    #[expect(clippy::unnecessary_wraps, reason = "the same on every system")]
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self(Timestamp(u64::MAX)))
     }
 
     /// Sets the moment at which it fires.
-    #[expect(clippy::unnecessary_wraps, reason = "the same on every system")]
     pub(super) fn set(&mut self, at: Timestamp) -> io::Result<()> {
         self.0 = at;
         Ok(())

@@ -67,6 +67,11 @@ impl Worker {
     async fn settle(&mut self, reason: &EndReason) {
         let begun = Instant::now();
         loop {
+            // What was done just before the end is to be recorded, or left in the outbox.
+            while let Ok(Request { what, done }) = self.arrivals.requests.try_recv() {
+                let message = self.records.push(what, Some(done));
+                self.tell(message);
+            }
             let patience = match (reason, &self.connection) {
                 // The ledger acknowledges nothing more.
                 (EndReason::Conflict, _) => return,
@@ -82,10 +87,6 @@ impl Worker {
                 ) => Duration::ZERO,
             };
             let Some(left) = patience.checked_sub(begun.elapsed()) else { return };
-            while let Ok(Request { what, done }) = self.arrivals.requests.try_recv() {
-                let message = self.records.push(what, Some(done));
-                self.tell(message);
-            }
             if self.records.is_empty() && self.connection.is_some() {
                 return;
             }

@@ -247,3 +247,23 @@ async fn a_claude_code_that_does_not_come_up_is_a_failed_launch() {
         session.ended().await;
     }
 }
+
+/// `HOLD_SECONDS` sets another time. Every clock of Claude Code that is known to cut a turn runs out within 620 s.
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "it holds a turn for 25 minutes"]
+async fn a_turn_is_held_for_as_long_as_it_takes() {
+    let seconds = std::env::var("HOLD_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1500);
+    let mut session = Session::new(claude_code());
+    session.start();
+    let mut attached = session.attach().await;
+    let run = attached.begin("Take your time.").await;
+    let turn = attached.turn().await;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    attached.deliver(text(turn.turn_id, "Here it is.")).await;
+    assert_eq!(attached.until(run_end).await, (run, RunOutcome::Finished));
+    attached.send(ToWorker::Stop(StopReason::Stopped)).await;
+    assert_eq!(attached.end().await, EndReason::Stopped);
+    let opened = session.ledger.values().filter(|what| matches!(what, WorkerRecord::TurnOpened(_))).count();
+    assert_eq!(opened, 1, "it was one turn all along");
+    session.ended().await;
+}
