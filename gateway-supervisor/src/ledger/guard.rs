@@ -35,16 +35,50 @@ pub(super) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 pub(super) fn open(path: &Path) -> Result<(sled::Db, Pairs), String> {
     match attempt(path) {
         Ok(opened) => Ok(opened),
-        Err(reason) => {
+        // It can't be opened without writing; it is as good as ever once there is room again.
+        Err(Refusal::DiskFull(reason)) => Err(reason),
+        Err(Refusal::Broken(reason)) => {
             tracing::warn!(%reason, "the index can't be opened; it is set aside and made anew from the journals");
             set_aside(path).map_err(|error| format!("setting aside the index: {error}"))?;
-            attempt(path)
+            attempt(path).map_err(Refusal::into_reason)
         }
     }
 }
 
-fn attempt(path: &Path) -> Result<(sled::Db, Pairs), String> {
-    prepare(path).map_err(|error| format!("making the index ready: {error}"))?;
+/// Why the database does not work.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// There is no room on the disk.
+    DiskFull(String),
+    /// Anything else.
+    Broken(String),
+}
+
+impl Refusal {
+    /// The reason in words.
+    pub(super) fn into_reason(self) -> String {
+        match self {
+            Self::DiskFull(reason) | Self::Broken(reason) => reason,
+        }
+    }
+}
+
+impl From<sled::Error> for Refusal {
+    fn from(error: sled::Error) -> Self {
+        let reason = error.to_string();
+        match error {
+            sled::Error::Io(cause) if cause.kind() == io::ErrorKind::StorageFull => Self::DiskFull(reason),
+            sled::Error::Io(_)
+            | sled::Error::CollectionNotFound(_)
+            | sled::Error::Unsupported(_)
+            | sled::Error::ReportableBug(_)
+            | sled::Error::Corruption { .. } => Self::Broken(reason),
+        }
+    }
+}
+
+fn attempt(path: &Path) -> Result<(sled::Db, Pairs), Refusal> {
+    prepare(path).map_err(|error| Refusal::from(sled::Error::Io(error)))?;
     let path = path.to_owned();
     limited("opening the index", move || {
         let database = sled::Config::new()
@@ -92,20 +126,19 @@ fn set_aside(path: &Path) -> io::Result<()> {
 
 /// Closes the database, unless that hangs.
 pub(super) fn close(database: sled::Db) {
-    if let Err(reason) = limited("closing the index", move || {
+    if let Err(refusal) = limited("closing the index", move || {
         drop(database);
         Ok(())
     }) {
-        tracing::warn!(%reason, "the index was not closed in good order");
+        tracing::warn!(reason = refusal.into_reason(), "the index was not closed in good order");
     }
 }
 
 /// Does something with the database on this thread; a panic is an error.
-pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, sled::Error>) -> Result<T, String> {
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, sled::Error>) -> Result<T, Refusal> {
     match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("the database panicked".to_owned()),
+        Ok(done) => done.map_err(Refusal::from),
+        Err(_) => Err(Refusal::Broken("the database panicked".to_owned())),
     }
 }
 
@@ -113,16 +146,16 @@ pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, sled::Error>) -> Result
 fn limited<T: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> Result<T, sled::Error> + Send + 'static,
-) -> Result<T, String> {
+) -> Result<T, Refusal> {
     let (done, result) = mpsc::sync_channel(1);
     thread::Builder::new()
         .name("index-guard".to_owned())
         .spawn(move || {
             let _ = done.send(caught(work));
         })
-        .map_err(|error| format!("{what}: {error}"))?;
-    match result.recv_timeout(PATIENCE) {
-        Ok(result) => result.map_err(|reason| format!("{what}: {reason}")),
-        Err(_) => Err(format!("{what} took longer than {} s", PATIENCE.as_secs())),
-    }
+        .map_err(|error| Refusal::Broken(format!("{what}: {error}")))?;
+    // A thread that ended without an answer could not be caught either; both are the same here.
+    result
+        .recv_timeout(PATIENCE)
+        .unwrap_or_else(|_| Err(Refusal::Broken(format!("{what} took longer than {} s", PATIENCE.as_secs()))))
 }

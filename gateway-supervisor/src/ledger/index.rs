@@ -119,8 +119,11 @@ impl Index {
     /// Writes entries durably, and forgets sessions that are gone.
     pub(super) fn save(&mut self, entries: &[(SessionId, Entry)], gone: &[SessionId]) {
         let Self::Working(database) = self else { return };
-        if let Err(reason) = guard::caught(|| database.save(entries, gone)) {
-            tracing::error!(%reason, "the index failed; the ledger goes on without it");
+        if let Err(refusal) = guard::caught(|| database.save(entries, gone)) {
+            tracing::error!(
+                reason = refusal.into_reason(),
+                "the index failed; the ledger goes on without it"
+            );
             let Self::Working(database) = std::mem::replace(self, Self::Lost) else { return };
             // Dropping a failed database can hang; the process ends without it.
             std::mem::forget(database);

@@ -7,6 +7,8 @@ use std::{
     fs::{self, File},
     io::{self, BufReader},
     path::Path,
+    sync::{Mutex, PoisonError},
+    thread,
 };
 
 use protocol::id::SessionId;
@@ -25,6 +27,12 @@ use super::{
     table::{Freshness, Known, Table},
 };
 
+/// Threads that look at sessions: where the index is lost, they mostly wait for the disk.
+const LOOKERS: usize = 4;
+
+/// Sessions that one thread looks at before a second one is worth its start.
+const SHARE: usize = 64;
+
 /// Fills `table` with every session below `sessions`, and leaves in `entries` those that are gone.
 pub(super) fn survey(
     sessions: &Path,
@@ -33,21 +41,35 @@ pub(super) fn survey(
     table: &Table,
 ) -> Result<(), LedgerError> {
     let failed = |error: io::Error| LedgerError::io("listing the sessions in", sessions, &error);
+    let mut examinations = Vec::new();
     for folder in fs::read_dir(sessions).map_err(failed)? {
         let name = folder.map_err(failed)?.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse::<SessionId>().ok()) else {
             tracing::debug!(?name, "not a session's folder; left alone");
             continue;
         };
-        let examination = Examination { sessions, id, entry: entries.remove(&id), summarise };
-        if let Some((known, freshness)) = examination.run() {
-            if let Some(trouble) = &known.trouble {
-                tracing::error!(session = %id, %trouble, "a session can't be used");
-            }
-            table.insert(id, known, freshness);
-        }
+        examinations.push(Examination { sessions, id, entry: entries.remove(&id), summarise });
     }
+    let queue = Mutex::new(examinations.into_iter());
+    let look = || {
+        while let Some(examination) = next(&queue) {
+            examination.note(table);
+        }
+    };
+    thread::scope(|scope| {
+        let waiting = queue.lock().unwrap_or_else(PoisonError::into_inner).len();
+        for _ in 1..LOOKERS.min(waiting.div_ceil(SHARE)) {
+            // Where none can be started, this thread looks at them all.
+            let _ = thread::Builder::new().name("ledger-survey".to_owned()).spawn_scoped(scope, look);
+        }
+        look();
+    });
     Ok(())
+}
+
+/// The next of a queue that several threads take from. The lock is gone when this returns.
+fn next<T>(queue: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
 /// Looks at one session.
@@ -59,6 +81,16 @@ struct Examination<'a> {
 }
 
 impl Examination<'_> {
+    /// Looks, and puts what there is into the table.
+    fn note(self, table: &Table) {
+        let id = self.id;
+        let Some((known, freshness)) = self.run() else { return };
+        if let Some(trouble) = &known.trouble {
+            tracing::error!(session = %id, %trouble, "a session can't be used");
+        }
+        table.insert(id, known, freshness);
+    }
+
     /// What there is of the session; none where its creation was never finished.
     fn run(self) -> Option<(Known, Freshness)> {
         match keeper::stat(self.sessions, self.id) {

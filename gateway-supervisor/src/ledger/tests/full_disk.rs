@@ -2,11 +2,11 @@
 //!
 //! The disk is made full by a limit on the size of files, in a process of its own: it works without privileges.
 
-use std::process::Command;
+use std::{fs::File, io::Write, path::PathBuf, process::Command};
 
 use crate::ledger::{
-    LedgerError,
-    sample::{State, moments, note, session, wait},
+    Ledger, LedgerError,
+    sample::{State, moments, note, session, summarise, wait},
 };
 
 const INSIDE: &str = "LEDGER_TEST_FULL_DISK";
@@ -45,4 +45,59 @@ fn inside_the_limit() {
     let ledger = state.open();
     assert_eq!(moments(&ledger, full).unwrap(), [1, 2, 3, 5]);
     assert_eq!(moments(&ledger, other).unwrap(), [1, 2, 3]);
+}
+
+#[test]
+fn a_disk_without_any_room_keeps_nobody_from_reading() {
+    // Only root can make a small disk; the limit above shows the rest to everybody.
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let Some(disk) = SmallDisk::mount() else { return };
+    let path = disk.0.path().join("state");
+    let ledger = Ledger::open(&path, summarise).unwrap();
+    let id = session(&ledger, "k", 3);
+    drop(ledger);
+    let filled = disk.fill();
+    let ledger = Ledger::open(&path, summarise).unwrap();
+    assert_eq!(moments(&ledger, id).unwrap(), [1, 2, 3, 4]);
+    let refused = wait(ledger.append(id, vec![note(5, 100_000)])).unwrap_err();
+    assert!(matches!(refused, LedgerError::Io { .. }), "{refused:?}");
+    std::fs::remove_file(filled).unwrap();
+    wait(ledger.append(id, vec![note(6, 100_000)])).unwrap();
+    drop(ledger);
+    let ledger = Ledger::open(&path, summarise).unwrap();
+    assert_eq!(moments(&ledger, id).unwrap(), [1, 2, 3, 4, 6]);
+    let set_aside = std::fs::read_dir(&path).unwrap().flatten();
+    let set_aside = set_aside.filter(|entry| entry.file_name().to_string_lossy().contains("damaged")).count();
+    assert_eq!(set_aside, 0, "a full disk is no damage");
+}
+
+/// A file system of its own with 12 MiB.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// None where the system does not let even root mount one.
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=12m", "tmpfs"])
+            .arg(folder.path())
+            .status()
+            .is_ok_and(|status| status.success());
+        mounted.then_some(Self(folder))
+    }
+
+    fn fill(&self) -> PathBuf {
+        let path = self.0.path().join("filler");
+        let mut file = File::create(&path).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
 }
