@@ -1,15 +1,12 @@
 //! Ends processes below the worker, for good.
 //!
-//! Invariant: when [`reap`] returns there is no process left below the worker (Linux), or none in the group (macOS).
+//! Invariant: when [`reap`] returns there is no process left below the worker (Linux); on macOS the runner of each cage ends its own tree.
 
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use nix::{
     errno::Errno,
-    sys::signal::{Signal, kill, killpg},
+    sys::signal::{Signal, kill},
     unistd::Pid,
 };
 
@@ -18,20 +15,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether they are gone.
 const LOOK: Duration = Duration::from_millis(2);
-
-/// Sends a signal to a whole process group. A group that is gone is no error.
-///
-/// # Errors
-/// Where the system refuses.
-pub(crate) fn signal_group(group: u32, signal: Signal) -> io::Result<()> {
-    let Ok(group) = i32::try_from(group) else { return Ok(()) };
-    match killpg(Pid::from_raw(group), signal) {
-        Ok(()) | Err(Errno::ESRCH) => Ok(()),
-        // Only zombies are left in it (macOS says so in this way).
-        Err(Errno::EPERM) if cfg!(target_os = "macos") => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
 
 /// Kills and collects every process below this one: whoever leaves its group or parent comes to the worker, which is their
 /// reaper. Only at the end: it collects children that somebody else may wait for.
@@ -78,6 +61,6 @@ fn children() -> Vec<Pid> {
 
 #[cfg(target_os = "macos")]
 fn children() -> Vec<Pid> {
-    // What left its group and its parent went to launchd; the group itself was signalled before.
+    // What left its parent went to launchd; each cage's runner follows and ends it.
     Vec::new()
 }

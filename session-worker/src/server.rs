@@ -2,13 +2,7 @@
 //!
 //! Invariant: every connection has TCP_NODELAY: without it each answer costs 40 ms.
 
-use std::{
-    convert::Infallible,
-    io,
-    net::{Ipv4Addr, TcpListener},
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, io, net::TcpListener, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -48,14 +42,6 @@ impl Routes {
             _ => self.bridge.handle(request).await,
         }
     }
-}
-
-/// A listener on a free port of the loopback interface.
-///
-/// # Errors
-/// Where there is none.
-pub(crate) fn loopback() -> io::Result<TcpListener> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
 }
 
 /// Answers on a listener for as long as it is polled.

@@ -1,28 +1,29 @@
 //! The running Claude Code: prompts in, events out, and its end.
 //!
-//! Invariant: it leads a process group of its own, so that the whole of it can be ended.
+//! Invariant: it runs in its cage or not at all; the cage's end is the end of everything in it [P3, P4].
 
 use std::{
     ffi::OsString,
     io,
     path::PathBuf,
-    process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use nix::sys::signal::Signal;
+use sandbox_profiles::{
+    AbsolutePath, SandboxSpec, WallError,
+    launch::{self, Caged, ClaudeCage, Ending, Request},
+};
 use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
-    process::{Child, ChildStdin, Command},
+    net::unix::pipe,
     sync::{mpsc, watch},
     task::JoinHandle,
     time::timeout,
 };
 
 use super::events::{self, Said};
-use crate::reaper;
 
 /// How much of the end of its stderr is kept for people.
 const STDERR_BYTES: usize = 2 * 1024;
@@ -53,42 +54,45 @@ pub(crate) struct Program {
     pub(crate) environment: Vec<(&'static str, OsString)>,
     /// Its working folder.
     pub(crate) directory: PathBuf,
+    /// The only folder that it writes: its own home.
+    pub(crate) home: PathBuf,
 }
 
 /// The running process.
 #[derive(Debug)]
 pub(crate) struct Claude {
-    group: Option<u32>,
+    caged: Arc<Caged>,
     prompts: mpsc::UnboundedSender<String>,
     gone: watch::Receiver<bool>,
 }
 
 impl Claude {
-    /// Starts it.
+    /// Starts it in its cage.
     ///
     /// # Errors
-    /// Where the program can't be started.
-    pub(crate) fn start(program: Program, events: mpsc::Sender<Event>) -> io::Result<Self> {
-        let mut child = Command::new(program.path)
-            .args(program.arguments)
-            .env_clear()
-            .envs(program.environment)
-            .current_dir(program.directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
-        let group = child.id();
+    /// Where a wall can't be built, or the program can't be started behind it.
+    pub(crate) fn start(
+        cage: ClaudeCage,
+        program: Program,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Self, WallError> {
+        let streams = |source| WallError::Build { step: "connecting Claude Code's streams".into(), source };
+        let (spec, program) = described(program)?;
+        let mut caged = cage.spawn(&spec, &program)?;
         // Unbounded, and yet one prompt at a time: the next run begins only when the last one is over.
         let (prompts, taken) = mpsc::unbounded_channel();
-        if let Some(stdin) = child.stdin.take() {
-            tokio::spawn(prompt(stdin, taken));
+        if let Some(stdin) = caged.stdin.take() {
+            tokio::spawn(prompt(pipe::Sender::from_owned_fd(stdin.into()).map_err(streams)?, taken));
         }
+        let stream = |end: Option<io::PipeReader>| {
+            end.map(|end| pipe::Receiver::from_owned_fd(end.into())).transpose()
+        };
+        let stdout = stream(caged.stdout.take()).map_err(streams)?;
+        let stderr = stream(caged.stderr.take()).map_err(streams)?;
+        let caged = Arc::new(caged);
         let (end, gone) = watch::channel(false);
-        tokio::spawn(attend(child, events, end));
-        Ok(Self { group, prompts, gone })
+        tokio::spawn(attend(Arc::clone(&caged), (stdout, stderr), events, end));
+        Ok(Self { caged, prompts, gone })
     }
 
     /// Gives it a prompt. Where it is gone, its end says so.
@@ -96,26 +100,44 @@ impl Claude {
         let _ = self.prompts.send(text);
     }
 
-    /// Ends it and its whole group: first in good order, so that its transcript is written, then for good.
+    /// Ends it: first in good order, so that its transcript is written, then for good.
     pub(crate) async fn end(mut self) {
-        let Some(group) = self.group else { return };
-        for signal in [Signal::SIGTERM, Signal::SIGCONT] {
-            if let Err(error) = reaper::signal_group(group, signal) {
+        for request in [Request::Terminate, Request::Resume] {
+            if let Err(error) = self.caged.ask(request) {
                 tracing::warn!(%error, "telling Claude Code to end failed");
             }
         }
         if timeout(GRACE, self.gone.wait_for(|gone| *gone)).await.is_err() {
             tracing::warn!("Claude Code did not end when it was told to; it is killed");
         }
-        if let Err(error) = reaper::signal_group(group, Signal::SIGKILL) {
-            tracing::warn!(%error, "killing Claude Code's process group failed");
+        if let Err(error) = self.caged.kill_tree() {
+            tracing::warn!(%error, "ending Claude Code's cage failed");
         }
-        // A killed leader is collected by the task that waits for it.
+        // The task that waits for the cage tells when it is gone.
         let _ = timeout(GRACE, self.gone.wait_for(|gone| *gone)).await;
     }
 }
 
-async fn prompt(mut stdin: ChildStdin, mut prompts: mpsc::UnboundedReceiver<String>) {
+/// The cage for a program, and the program as the cage takes it. An installer's link is followed: the cage knows files
+/// by where they really are.
+fn described(program: Program) -> Result<(SandboxSpec, launch::Program), WallError> {
+    let real = |path: PathBuf| {
+        let found = path.canonicalize();
+        found.map_err(|source| WallError::Exec { program: path, source })
+    };
+    let path = real(program.path)?;
+    let libraries =
+        launch::libraries_of(&path).map_err(|source| WallError::Exec { program: path.clone(), source })?;
+    let spec = SandboxSpec::claude(AbsolutePath::new(real(program.home)?)?, Vec::new(), libraries);
+    let mut arguments = vec![path.as_os_str().to_owned()];
+    arguments.extend(program.arguments);
+    let environment =
+        program.environment.into_iter().map(|(name, value)| (OsString::from(name), value)).collect();
+    let directory = AbsolutePath::new(real(program.directory)?)?;
+    Ok((spec, launch::Program { path: AbsolutePath::new(path)?, arguments, directory, environment }))
+}
+
+async fn prompt(mut stdin: pipe::Sender, mut prompts: mpsc::UnboundedReceiver<String>) {
     while let Some(text) = prompts.recv().await {
         let content = literal(text);
         let mut line = json!({"type": "user", "message": {"role": "user", "content": content}}).to_string();
@@ -132,9 +154,14 @@ fn literal(prompt: String) -> String {
     if prompt.trim_start().starts_with('/') { format!("The prompt:\n{prompt}") } else { prompt }
 }
 
-/// Reads what the child says, waits for its end, and tells of both.
-async fn attend(mut child: Child, events: mpsc::Sender<Event>, end: watch::Sender<bool>) {
-    let said = child.stdout.take().map(|stdout| {
+/// Reads what it says, waits for its end, and tells of both.
+async fn attend(
+    caged: Arc<Caged>,
+    (stdout, stderr): (Option<pipe::Receiver>, Option<pipe::Receiver>),
+    events: mpsc::Sender<Event>,
+    end: watch::Sender<bool>,
+) {
+    let said = stdout.map(|stdout| {
         let events = events.clone();
         tokio::spawn(events::read(stdout, move |said| {
             let events = events.clone();
@@ -143,12 +170,12 @@ async fn attend(mut child: Child, events: mpsc::Sender<Event>, end: watch::Sende
         }))
     });
     let tail = Arc::new(Mutex::new(Vec::new()));
-    let complained = child.stderr.take().map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&tail))));
-    let status = child.wait().await;
+    let complained = stderr.map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&tail))));
+    let ending = tokio::task::spawn_blocking(move || caged.wait()).await;
     finish(said).await;
     finish(complained).await;
     let tail = std::mem::take(&mut *tail.lock().unwrap_or_else(PoisonError::into_inner));
-    let how = how(status, &tail);
+    let how = how(ending.unwrap_or_else(|error| Err(io::Error::other(error))), &tail);
     // The end is known before anybody is told, so that whoever is told need not wait for it.
     end.send_replace(true);
     let _ = events.send(Event::Gone(how)).await;
@@ -173,14 +200,12 @@ async fn listen(mut stream: impl AsyncRead + Unpin, tail: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-fn how(status: io::Result<ExitStatus>, stderr: &[u8]) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    let end = match status {
-        Ok(status) => match (status.code(), status.signal()) {
-            (Some(code), _) => format!("exit code {code}"),
-            (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "no exit code".to_owned(),
-        },
+fn how(ending: io::Result<Ending>, stderr: &[u8]) -> String {
+    let end = match ending {
+        Ok(Ending::Exited(code)) => format!("exit code {code}"),
+        Ok(Ending::Signaled(signal)) => format!("signal {signal}"),
+        Ok(Ending::Killed) => "killed with its cage".to_owned(),
+        Ok(Ending::Lost) => "its cage was torn down from outside".to_owned(),
         Err(error) => format!("its end can't be known: {error}"),
     };
     let words = String::from_utf8_lossy(stderr);

@@ -51,6 +51,11 @@ impl Home {
         Ok(home)
     }
 
+    /// The folder that holds all the others: the only one that Claude Code can write.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.root.clone()
+    }
+
     /// `HOME`.
     pub(crate) fn home(&self) -> PathBuf {
         self.root.join("home")

@@ -10,7 +10,10 @@ use protocol::{
     tool::ToolName,
     wire::launch::WorkerLaunch,
 };
-use sandbox_profiles::{Protected, ProtectedSources, launch::Helper};
+use sandbox_profiles::{
+    Network, Protected, ProtectedSources, WallError,
+    launch::{ClaudeCage, Helper},
+};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
@@ -94,7 +97,7 @@ pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
         let executor = Executor::new(authority, recorder, tools);
         let endpoint = endpoint(launch, executor_secret.clone(), executor);
         let inside = Inside { routes: Routes { bridge, endpoint }, bridge_secret, executor_secret };
-        start_claude(launch, inside, events).map_err(|message| (message, Missing::Program))
+        start_claude(launch, inside, events)
     });
     match started {
         Ok(claude) => worker.claude = Some(claude),
@@ -143,24 +146,35 @@ fn start_claude(
     launch: &WorkerLaunch,
     inside: Inside,
     events: mpsc::Sender<child::Event>,
-) -> Result<Claude, String> {
-    let listener = server::loopback()
-        .map_err(|error| format!("opening the session's port on loopback failed: {error}"))?;
-    let address =
-        listener.local_addr().map_err(|error| format!("the session's port has no address: {error}"))?;
-    let model = ModelEndpoint::verify(&format!("http://{address}")).map_err(|error| error.to_string())?;
+) -> Result<Claude, (String, Missing)> {
+    let walls = |error: &dyn std::fmt::Display| {
+        (format!("building the walls for Claude Code failed: {error}"), Missing::Wall)
+    };
+    let program_missing = |message: String| (message, Missing::Program);
+    let helper = Helper::this_program().map_err(|error| walls(&error))?;
+    // The port exists inside its cage alone.
+    let (cage, listener) =
+        ClaudeCage::open(&helper, Network::LoopbackListener { port: 0 }).map_err(|error| walls(&error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| program_missing(format!("the session's port has no address: {error}")))?;
+    let model = ModelEndpoint::verify(&format!("http://{address}"))
+        .map_err(|error| program_missing(error.to_string()))?;
     tokio::spawn(async move {
         if let Err(error) = server::serve(listener, inside.routes).await {
             tracing::error!(%error, "the session's port can't be served");
         }
     });
     let program = program(launch, &model, (&inside.bridge_secret, &inside.executor_secret))
-        .map_err(|error| format!("preparing Claude Code's own folder failed: {error}"))?;
-    Claude::start(program, events).map_err(|error| {
+        .map_err(|error| program_missing(format!("preparing Claude Code's own folder failed: {error}")))?;
+    Claude::start(cage, program, events).map_err(|error| {
         let program = launch.claude.program.display();
-        format!(
+        let message = format!(
             "starting Claude Code ({program}) failed: {error}; see whether it is installed, or set CLAUDE_BIN"
-        )
+        );
+        let missing =
+            if let WallError::Unsupported { .. } = error { Missing::Wall } else { Missing::Program };
+        (message, missing)
     })
 }
 
@@ -182,5 +196,6 @@ fn program(launch: &WorkerLaunch, model: &ModelEndpoint, secrets: (&Token, &Toke
         arguments: arguments(&settings),
         environment: environment(&settings),
         directory: home.work(),
+        home: home.root(),
     })
 }

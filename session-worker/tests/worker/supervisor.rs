@@ -113,11 +113,17 @@ impl Session {
         let worker = self.worker_pid();
         let program = self.launch.claude.program.to_str().unwrap().to_owned();
         until("Claude Code runs", || {
-            let children = fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).ok()?;
-            children.split_whitespace().find_map(|pid| {
-                let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-                line.starts_with(&program).then(|| (pid.parse().unwrap(), line.replace('\0', " ")))
-            })
+            // It lives in its cage, below the processes that keep that.
+            let mut open = vec![worker.to_string()];
+            while let Some(pid) = open.pop() {
+                let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                if line.starts_with(&program) {
+                    return Some((pid.parse().unwrap(), line.replace('\0', " ")));
+                }
+                let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+                open.extend(children.unwrap_or_default().split_whitespace().map(str::to_owned));
+            }
+            None
         })
         .await
     }
