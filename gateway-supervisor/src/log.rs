@@ -4,8 +4,8 @@ use std::io;
 
 use tracing_subscriber::EnvFilter;
 
-/// What is logged: what an owner needs to follow what happened.
-const LEVEL: &str = "info";
+/// What is logged: what an owner needs to follow what happened, and of the libraries only trouble.
+const LEVEL: &str = "warn,gateway_supervisor=info";
 
 /// Starts logging. A second call changes nothing.
 pub fn start() {
