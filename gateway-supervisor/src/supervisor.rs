@@ -7,3 +7,6 @@ mod owner;
 pub mod serve;
 mod signals;
 mod six;
+
+#[cfg(test)]
+mod tests;

@@ -338,6 +338,3 @@ impl Actor {
         self.tell(ToWorker::Lease { expires_at });
     }
 }
-
-#[cfg(test)]
-mod tests;

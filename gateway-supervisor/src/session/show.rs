@@ -145,6 +145,3 @@ fn result_view(run: &Run) -> Option<LastResult> {
     };
     Some(LastResult { run_id: run.run_id.to_string(), outcome: run.outcome, text })
 }
-
-#[cfg(test)]
-mod tests;

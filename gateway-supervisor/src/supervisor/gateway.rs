@@ -137,6 +137,11 @@ impl Gateway {
     }
 
     async fn load(&self, session: SessionId) -> Result<Handle, Failure> {
+        Ok(actor::open(Arc::clone(&self.0.house), self.state(session).await?))
+    }
+
+    /// What the ledger says of a session.
+    pub(super) async fn state(&self, session: SessionId) -> Result<State, Failure> {
         let ledger = self.0.house.ledger.clone();
         let loaded = tokio::task::spawn_blocking(move || ledger.load(session))
             .await
@@ -148,11 +153,10 @@ impl Gateway {
                 refusal::ledger(&error)
             }
         })?;
-        let state = State::of(&records).map_err(|error| {
+        State::of(&records).map_err(|error| {
             tracing::error!(%session, %error, "a session can't be opened");
             refusal::internal("reading the session's record")
-        })?;
-        Ok(actor::open(Arc::clone(&self.0.house), state))
+        })
     }
 
     /// Takes in a session that was just created.

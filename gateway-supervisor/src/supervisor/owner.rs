@@ -1,13 +1,14 @@
 //! What the owner sees and does, without a lease.
 
-use protocol::{failure::Failure, id::SessionId};
+use protocol::{failure::Failure, id::SessionId, timestamp::Timestamp};
 
 use super::gateway::Gateway;
 use crate::{
     control::{Overview, Owner, SessionCounts, SessionLine},
     session::{
         actor::{Ask, Shown},
-        refusal,
+        refusal, show,
+        state::Life,
         view::SessionView,
     },
 };
@@ -18,6 +19,22 @@ impl Gateway {
         let shown = Shown { replay: false, lease: None, with_token: false };
         let view = handle.ask(|answer| Ask::View(shown, answer)).await;
         view.map(|view| *view).map_err(|_| refusal::internal("reaching the session"))
+    }
+}
+
+impl Gateway {
+    /// Looks without opening a task: a list of a thousand sessions must not leave a thousand tasks behind.
+    async fn glance(&self, session: SessionId) -> Result<SessionView, Failure> {
+        if self.handles().iter().any(|handle| handle.session_id == session && handle.is_open()) {
+            return self.look(session).await;
+        }
+        let mut state = self.state(session).await?;
+        if state.life == Life::Live && state.lease.expired(Timestamp::now()) {
+            // Its task will record it when it is opened.
+            state.life = Life::LeaseExpired;
+        }
+        let (lease, turn_bytes) = (state.lease, self.0.house.config.turn_bytes);
+        Ok(show::view(&state, &show::Audience { replay: false, lease, token: None, turn_bytes }))
     }
 }
 
@@ -36,7 +53,7 @@ impl Owner for Gateway {
     async fn list(&self) -> Result<Vec<SessionLine>, Failure> {
         let mut lines = Vec::new();
         for row in self.0.house.ledger.sessions() {
-            match self.look(row.session_id).await {
+            match self.glance(row.session_id).await {
                 Ok(view) => lines.push(SessionLine::from(&view)),
                 Err(failure) => {
                     tracing::warn!(session = %row.session_id, %failure, "a session can't be listed");

@@ -68,7 +68,9 @@ impl Gateway {
     ) -> Result<SessionView, Failure> {
         let began = Instant::now();
         let handle = self.find(session).await?;
-        let place = if how.limit.is_zero() { None } else { Some(wait::Place::take(&handle)?) };
+        // An end needs no lease and is never refused for want of a place.
+        let keeps = !how.limit.is_zero() && how.until == Until::Settled;
+        let place = if keeps { Some(wait::Place::take(&handle)?) } else { None };
         let (handle, committed) = self.commit(handle, command).await?;
         let limit = how.limit.min(ANSWER.saturating_sub(SHOW).saturating_sub(began.elapsed()));
         let (until, lease, drain) = (how.until, committed.lease, self.0.drain.clone());

@@ -27,6 +27,10 @@ const COMING_UP: Duration = Duration::from_secs(20);
 /// A worker that ran before answers within this time, or it is ended: the start of the supervisor waits for it.
 const FINDING: Duration = Duration::from_secs(3);
 
+/// What a process that has ended said last is in the socket: reading it takes no longer, even if somebody else still holds the
+/// other end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Between two tries to connect, at first and at most.
 const TRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
@@ -175,7 +179,10 @@ impl Carrier {
             // What it said last is still in the socket: the pump reads it to its end.
             ended = pulse.child() => {
                 *pulse = Pulse::Ended(ended);
-                pump.await.unwrap_or(true)
+                match tokio::time::timeout(LAST_WORDS, &mut pump).await {
+                    Ok(listened) => listened.unwrap_or(true),
+                    Err(_) => { pump.abort(); true }
+                }
             }
         }
     }

@@ -139,8 +139,9 @@ impl Actor {
             // A start that failed has ended its run already.
             !closed || matches!(entry, Entry::WorkerGone { .. })
         }));
+        let launch = self.state.launch().cloned();
         self.record(entries).await?;
-        self.clear_worker().await;
+        self.clear_worker(launch).await;
         self.wire = Wire::Down;
         self.kill_at = None;
         Ok(())

@@ -159,7 +159,10 @@ impl Actor {
     }
 
     /// Removes what a worker that is gone left lying about: its socket, and its outbox once that is taken in.
-    pub(super) async fn clear_worker(&self) {
+    pub(super) async fn clear_worker(&self, launch: Option<Launch>) {
+        if let Some(launch) = launch {
+            crate::supervisor::clear::file(launch.socket).await;
+        }
         let marks = self.house.marks(self.state.birth.session_id);
         crate::supervisor::clear::file(marks.directory.join(protocol::wire::outbox::FILE_NAME)).await;
     }

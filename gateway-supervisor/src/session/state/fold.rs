@@ -179,6 +179,8 @@ impl State {
 
     fn launch_failed(&mut self, code: ErrorCode, message: &str) {
         self.launch_error = Some((code, message.to_owned()));
+        // Its worker is on its way out: a run that is asked for now waits for another one.
+        self.set_claude(Claude::Gone);
         if let Some(run) = self.running() {
             run.outcome = RunOutcome::Failed;
             run.open = None;
