@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p gateway-supervisor --example bench_ledger [FOLDER]` prints one JSON object. The folder should be on
 //! the disk that is to be measured; the system's temporary folder is taken where none is named.
-
+#![expect(clippy::disallowed_methods, reason = "the fences hold what ships; a test goes where it must")]
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: this is the only reader of the environment; the environment wins over the file.
 //! Invariant: a value that can't be used is an error that names it; nothing falls back silently.
+#![expect(clippy::disallowed_methods, reason = "the one reader of settings in the environment")]
 
 mod file;
 

@@ -1,4 +1,5 @@
 //! The real Claude Code behind its walls: it answers, and its cage holds nothing else.
+#![expect(clippy::disallowed_methods, reason = "the fences hold what ships; a test goes where it must")]
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

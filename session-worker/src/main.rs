@@ -1,4 +1,8 @@
 //! The hands: one process per session that owns Claude Code, the bridge it takes for its model, and the tool executor.
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "the fences hold what ships; a test goes where it must")
+)]
 
 mod args;
 mod bridge;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: only this user can open the socket: its folder is 0700, the socket 0600, and the peer's euid is checked on
 //! both sides.
+#![expect(clippy::disallowed_methods, reason = "the gateway's own sockets")]
 
 use std::{
     fs, io,

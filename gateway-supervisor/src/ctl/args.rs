@@ -1,4 +1,5 @@
 //! The command line.
+#![expect(clippy::disallowed_methods, reason = "what a terminal says of its colours")]
 
 use std::{env, io::IsTerminal};
 

@@ -4,6 +4,7 @@
 //!
 //! Invariant: an entry is written only after its journal was synced up to it; so the index is behind, never ahead.
 //! Invariant: after the first error the database is not used again; the ledger goes on without it.
+#![expect(clippy::disallowed_methods, reason = "the index is where sled is spoken to")]
 
 use std::{collections::HashMap, fs::File, path::Path};
 

@@ -5,6 +5,7 @@
 //!
 //! Invariant: the file is 0600 from its first byte on, and at its name there is always a whole token or none.
 //! Invariant: a file that holds no token is never replaced silently: the clients out there hold another.
+#![expect(clippy::disallowed_methods, reason = "the bearer token's file")]
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -1,4 +1,5 @@
 //! The install key, and what is derived from it: recovery tokens and link keys. No copy of them is stored.
+#![expect(clippy::disallowed_methods, reason = "the install key's file")]
 
 use std::{
     fs::{self, File},

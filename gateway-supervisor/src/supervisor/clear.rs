@@ -1,4 +1,5 @@
 //! Clearing up: the one place where the supervisor removes anything.
+#![expect(clippy::disallowed_methods, reason = "the one place that clears a session up")]
 
 use std::{
     io,

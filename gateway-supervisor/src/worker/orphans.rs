@@ -2,6 +2,7 @@
 //!
 //! Invariant: a process is ended only if its identity is the recorded one, or if it carries this session's folder, whose name
 //! is random, where only processes that the gateway started carry it.
+#![expect(clippy::disallowed_methods, reason = "the reaper of a dead worker's children")]
 
 use std::{
     io,

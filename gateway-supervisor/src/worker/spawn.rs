@@ -1,6 +1,7 @@
 //! Starts a worker: its folder on the command line, everything else as one line on its standard input.
 //!
 //! Invariant: no secret on the command line or in the environment.
+#![expect(clippy::disallowed_methods, reason = "the launcher of workers")]
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},

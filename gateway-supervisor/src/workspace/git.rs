@@ -6,6 +6,7 @@
 //!
 //! Invariant: git is started here and nowhere else, with an environment of its own and a time-out.
 //! Invariant: no override depends on what a repository calls things: names travel as values of variables, never spliced.
+#![expect(clippy::disallowed_methods, reason = "the launcher of git")]
 
 mod drivers;
 

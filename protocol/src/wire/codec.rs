@@ -1,4 +1,5 @@
 //! Messages as bytes: bincode, bounded, with nothing left over.
+#![expect(clippy::disallowed_methods, reason = "the one place that encodes and decodes messages")]
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use serde::{Serialize, de::DeserializeOwned};

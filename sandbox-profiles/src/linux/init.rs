@@ -3,6 +3,7 @@
 //!
 //! Invariant: this process ends as soon as the program, the caller or the keeper does; the kernel then kills whatever
 //! is left in the pid namespace, and only then does the keeper learn that it is gone.
+#![expect(clippy::disallowed_methods, reason = "the first process of a cage ends what is in it")]
 
 use nix::{
     errno::Errno,

@@ -1,6 +1,7 @@
 //! The caller's side: starts the keeper, orders cages from it, and hears how they end.
 //!
 //! Invariant: nothing is started unless every wall was reported to stand.
+#![expect(clippy::disallowed_methods, reason = "the launcher of cages")]
 
 use nix::{
     errno::Errno,

@@ -1,6 +1,7 @@
 //! The caller's side: renders the profile, starts a runner for each cage, and hears how it ends.
 //!
 //! Invariant: nothing is started without `/usr/bin/sandbox-exec` and its profile.
+#![expect(clippy::disallowed_methods, reason = "the launcher of cages")]
 
 use nix::{
     errno::Errno,

@@ -7,6 +7,7 @@
 //! behind the same profile: it can write the scratch, and reach nothing.
 //!
 //! Invariant: a process is signalled only after its number was compared again.
+#![expect(clippy::disallowed_methods, reason = "the reaper of a cage")]
 
 use nix::{
     sys::signal::{Signal, kill},

@@ -3,6 +3,7 @@
 //! Invariant: folders are 0700 and files 0600, whatever the umask.
 //! Invariant: its working folder is always the same and empty: no project's instructions, hooks or servers are ever found from
 //! it, and a session is found again by it.
+#![expect(clippy::disallowed_methods, reason = "clears what a dead Claude Code left in its own home")]
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions},

@@ -15,7 +15,7 @@
 //!
 //! Limits, by nature: a program that holds the old file open and writes to it after the exchange writes to a file that
 //! has no name any more; and a directory moved in the very moment of the exchange takes the write along (that is said).
-
+#![expect(clippy::disallowed_methods, reason = "the one place that puts a file in place of another")]
 #![cfg_attr(not(test), expect(dead_code, reason = "the executor's writing tools are not wired to it yet"))]
 
 mod attributes;

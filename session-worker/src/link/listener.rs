@@ -2,6 +2,7 @@
 //!
 //! Invariant: a socket that somebody listens on is never taken over; only a dead leftover is removed, after a probe.
 //! Invariant: at the end the worker removes its own socket and never a successor's.
+#![expect(clippy::disallowed_methods, reason = "the worker's own socket")]
 
 use std::{
     fs, io,

@@ -1,6 +1,7 @@
 //! Leaves in the session's folder what the supervisor was not there to acknowledge.
 //!
 //! Invariant: the file is complete and synced before it has its name.
+#![expect(clippy::disallowed_methods, reason = "the outbox is renamed into place")]
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -2,6 +2,7 @@
 //!
 //! Medians and tails from one run, on one machine, with the comparison beside each number. `scripts/bench` runs it on
 //! release binaries.
+#![expect(clippy::disallowed_methods, reason = "the fences hold what ships; a test goes where it must")]
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
