@@ -190,7 +190,7 @@ impl Actor {
 }
 
 fn came_down(detail: &str) -> String {
-    format!("Claude Code ended before its first turn: {}", public(detail))
+    format!("{}; gatewayctl doctor checks Claude Code and says how to mend it", public(detail))
 }
 
 /// What may be shown of a text that comes from a process: no paths, one line, bounded.
