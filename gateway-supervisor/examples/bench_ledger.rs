@@ -30,7 +30,18 @@ const ROUND: Duration = Duration::from_millis(1500);
 const ROUNDS: usize = 5;
 const STORED: usize = 1000;
 
+/// Makes this program open a ledger, say what memory that took, and end.
+const RESIDENT: &str = "--resident";
+
 fn main() {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == RESIDENT) {
+        let state = std::env::args_os().nth(2).unwrap();
+        let before = resident_kib();
+        let ledger = Ledger::open(Path::new(&state), summarise).unwrap();
+        println!("{}", json!([before, resident_kib()]));
+        drop(ledger);
+        return;
+    }
     let base = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, Into::into);
     let scratch = tempfile::tempdir_in(base).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
@@ -113,14 +124,18 @@ fn open_many(state: &Path, runtime: &tokio::runtime::Runtime) -> serde_json::Val
     for _ in 0..ROUNDS {
         drop(timed(&mut current, || Ledger::open(state, summarise).unwrap()));
     }
-    let before = resident_mib();
+    let resident = std::process::Command::new(std::env::current_exe().unwrap())
+        .arg(RESIDENT)
+        .arg(state)
+        .output()
+        .unwrap();
+    let resident: serde_json::Value = serde_json::from_slice(&resident.stdout).unwrap();
     let ledger = Ledger::open(state, summarise).unwrap();
     let list = {
         let begin = Instant::now();
         assert_eq!(ledger.sessions().len(), STORED);
         begin.elapsed().as_secs_f64() * 1000.0
     };
-    let after = resident_mib();
     drop(ledger);
     for _ in 0..ROUNDS {
         std::fs::remove_dir_all(state.join("index")).unwrap();
@@ -132,7 +147,7 @@ fn open_many(state: &Path, runtime: &tokio::runtime::Runtime) -> serde_json::Val
     }
     json!({
         "empty": median(empty), "1000_sessions": median(current), "1000_sessions_without_index": median(lost),
-        "list_1000": list, "resident_mib_before_and_after": [before, after],
+        "list_1000": list, "resident_kib_before_and_after": resident,
     })
 }
 
@@ -149,10 +164,10 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Resident memory of this process; nothing where the system does not tell in this way.
-fn resident_mib() -> Option<u64> {
+fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib / 1024)
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn created(id: SessionId, key: &str) -> Record {
