@@ -16,6 +16,7 @@ mod reaper;
 mod server;
 mod state;
 mod top_level;
+mod walls;
 mod worker;
 
 use std::{
@@ -29,6 +30,9 @@ const LAST: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     sandbox_profiles::launch::helper_main_if_asked();
+    if let Some(code) = walls::answer_if_asked() {
+        return code;
+    }
     match work() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

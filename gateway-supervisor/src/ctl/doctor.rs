@@ -1,10 +1,12 @@
 //! What is wrong on this machine, and what mends it.
 //!
-//! Invariant: it only looks; and it works without a running gateway.
+//! Invariant: it changes nothing, and it works without a running gateway.
 
 mod claude_code;
 mod door;
+mod program;
 mod state;
+mod walls;
 
 use serde::Serialize;
 use serde_json::json;
@@ -63,18 +65,8 @@ pub(super) fn examine(config: &Config) -> Report {
     findings.push(state::space(config));
     findings.push(supervisor.finding());
     findings.push(door::port(config, &supervisor));
-    findings.push(walls());
+    findings.push(walls::stand());
     report(&findings)
-}
-
-/// Said plainly until it is otherwise.
-fn walls() -> Finding {
-    Finding::care(
-        "walls",
-        "this release starts Claude Code without a cage: as a program it can reach what this user can reach. It has no \
-         tools of its own, and the gateway's tools keep off protected paths",
-        "run the gateway as a user of its own if that is too much; the cage comes with a later release",
-    )
 }
 
 fn report(findings: &[Finding]) -> Report {
