@@ -117,7 +117,8 @@ fn kill_marked(_marks: &Marks) -> io::Result<usize> {
     Ok(0)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::{os::unix::process::ExitStatusExt, process::Command};
 

@@ -5,6 +5,7 @@ use protocol::{
     profile::{Profile, SubagentPolicy},
     receipt::{Facts, FileVersion},
     recorded::{RecordId, Recordable},
+    session::Status,
     wire::{
         to_supervisor::WorkerRecord,
         to_worker::{StopReason, ToWorker},

@@ -1,3 +1,5 @@
+//! A session from its start to its end, over restarts of the supervisor.
+
 use super::*;
 
 #[tokio::test]

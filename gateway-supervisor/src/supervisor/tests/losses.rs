@@ -1,3 +1,5 @@
+//! What is lost, and how it is told.
+
 use protocol::{action::Resolution, session::RunOutcome};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Keys, order, waits, and refusals.
+
 use tokio::time::Instant;
 
 use super::*;
