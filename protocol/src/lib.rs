@@ -10,6 +10,8 @@
 pub mod action;
 pub mod canonical;
 pub mod claude_code;
+#[cfg(feature = "crash-points")]
+pub mod crash;
 pub mod digest;
 pub mod failure;
 pub mod id;

@@ -70,3 +70,14 @@ pub const UNACKNOWLEDGED: usize = 64;
 
 /// Final text of a run that a record keeps.
 pub const RESULT_BYTES: usize = REPLY_BYTES;
+
+/// Contents of files that a session keeps for showing and undoing its changes, all together: some hundred versions of a
+/// large source tree's files. The oldest go first.
+pub const VERSIONS_BYTES: u64 = 512 * 1024 * 1024;
+
+/// Files whose observed content a new process of a session is told: at 250 bytes each far below what a launch may hold.
+/// The oldest are left out; they have to be read again before they are changed.
+pub const OBSERVED_FILES: usize = 20_000;
+
+/// What a worker is told at its birth: [`OBSERVED_FILES`] with long paths, and everything else.
+pub const LAUNCH_BYTES: u64 = 16 * 1024 * 1024;

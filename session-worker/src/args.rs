@@ -8,10 +8,7 @@ use std::{
     io::{self, Read},
 };
 
-use protocol::wire::launch::WorkerLaunch;
-
-/// Longest launch line: paths and an environment, far below this.
-const LAUNCH_BYTES: u64 = 1024 * 1024;
+use protocol::{limits::LAUNCH_BYTES, wire::launch::WorkerLaunch};
 
 /// Why the worker does not start.
 #[derive(Debug, thiserror::Error)]

@@ -7,6 +7,7 @@
 mod args;
 mod bridge;
 mod claude;
+mod crash;
 mod executor;
 mod harden;
 mod lease;

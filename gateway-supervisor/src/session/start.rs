@@ -14,14 +14,13 @@ use protocol::{
     limits::SKILLS,
     profile::{Profile, SubagentPolicy},
     timestamp::Timestamp,
-    workspace::{Workspace, WorkspaceKind},
+    workspace::{RootIdentity, Workspace, WorkspaceKind},
 };
 
 use super::{call, refusal};
 use crate::{
     ledger::record::{Created, Entry, Record, RunStarted},
     mcp::input::StartInput,
-    workspace::identity,
 };
 
 /// A start whose arguments are within their bounds.
@@ -104,7 +103,7 @@ pub(crate) fn look(start: &Start) -> Result<Workspace, Failure> {
         ));
     }
     let root = start.directory.canonicalize().map_err(|error| no_directory(&error))?;
-    let identity = identity::of(&root).map_err(|error| no_directory(&error))?;
+    let identity = RootIdentity::at(&root).map_err(|error| no_directory(&error))?;
     if root.to_str().is_none() {
         return Err(refusal::argument("working_directory", "its canonical path is not UTF-8"));
     }

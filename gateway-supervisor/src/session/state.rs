@@ -5,6 +5,7 @@
 mod accept;
 mod fold;
 mod loss;
+mod observed;
 mod standing;
 
 use std::{
@@ -30,6 +31,7 @@ use protocol::{
 
 pub(crate) use accept::Accepted;
 pub(crate) use loss::Findings;
+pub(crate) use observed::Observed;
 
 use crate::ledger::record::Created;
 
@@ -60,6 +62,8 @@ pub(crate) struct State {
     pub(crate) run: Option<Run>,
     /// Actions of runs that were lost, until ChatGPT answered a turn that told them.
     pub(crate) lost: Vec<ActionRecord>,
+    /// What it has seen of the project's files.
+    pub(crate) observed: Observed,
     /// What must be acknowledged or mended.
     pub(crate) trouble: Trouble,
     /// Why the newest start failed.

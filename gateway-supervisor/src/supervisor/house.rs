@@ -17,6 +17,8 @@ pub(crate) struct House {
     pub(crate) ledger: Ledger,
     /// What tokens and keys are derived from.
     pub(crate) keys: InstallKey,
+    /// The user's own umask, under which the tools make new files.
+    pub(crate) umask: u32,
     /// Starts workers.
     pub(crate) spawner: Box<dyn Spawn>,
 }

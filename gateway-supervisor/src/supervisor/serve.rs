@@ -83,19 +83,25 @@ struct Ready<'a> {
 /// Where it can't begin; nothing was changed then but what the state directory needs.
 pub fn serve(config: Config) -> Result<(), ServeFailure> {
     // Whatever the caller's mask: nothing of the gateway's is anybody else's.
-    umask(Mode::from_bits_truncate(0o077));
+    let users = shut();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(system("starting the runtime"))?;
-    let served = runtime.block_on(run(config));
+    let served = runtime.block_on(run(config, users));
     // A blocking look at a dead file system must not keep the process.
     runtime.shutdown_background();
     served
 }
 
-async fn run(config: Config) -> Result<(), ServeFailure> {
+/// Takes everybody else's rights away, and returns what the user's own mask takes.
+#[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "a mode has 16 bits on macOS"))]
+fn shut() -> u32 {
+    umask(Mode::from_bits_truncate(0o077)).bits().into()
+}
+
+async fn run(config: Config, umask: u32) -> Result<(), ServeFailure> {
     let mut signals = Signals::take().map_err(system("taking signals"))?;
     let spawner = Box::new(Program(worker()?));
     let ledger = Ledger::open(&config.state, summary::summarise)?;
@@ -111,7 +117,8 @@ async fn run(config: Config) -> Result<(), ServeFailure> {
         config.state.clone(),
         DoorConfig { response: config.response, text: config.text, ..DoorConfig::default() },
     );
-    let gateway = Gateway::new(House { config, ledger, keys, spawner }, mcp_url.clone(), drain.clone());
+    let gateway =
+        Gateway::new(House { config, ledger, keys, umask, spawner }, mcp_url.clone(), drain.clone());
 
     tokio::select! {
         () = gateway.attach() => {}

@@ -66,13 +66,19 @@ impl Spawn for Program {
     }
 }
 
-/// The line is far smaller than a pipe's buffer, so writing it waits for nobody.
+/// The line may be larger than a pipe's buffer: whoever writes it waits for the worker, so that is a thread of its own. A
+/// worker that gets no whole line ends, and that is seen.
 fn tell(child: &mut tokio::process::Child, launch: &WorkerLaunch) -> io::Result<()> {
     let stdin = child.stdin.take().ok_or_else(|| io::Error::other("the worker has no standard input"))?;
     let mut line = serde_json::to_vec(launch)?;
     line.push(b'\n');
     let mut stdin = File::from(stdin.into_owned_fd()?);
-    stdin.write_all(&line)
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = stdin.write_all(&line) {
+            tracing::error!(%error, "a worker could not be told what it is for");
+        }
+    });
+    Ok(())
 }
 
 fn log(launch: &WorkerLaunch) -> io::Result<File> {

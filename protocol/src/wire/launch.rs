@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     id::{ClaudeSessionId, InstanceId, SessionId},
     profile::{Profile, SubagentPolicy},
+    receipt::FileVersion,
     secret::Secret,
     timestamp::Timestamp,
+    workspace::RootIdentity,
 };
 
 /// Everything a worker needs to know before it is asked for anything.
@@ -34,6 +36,15 @@ pub struct WorkerLaunch {
     pub subagent_policy: SubagentPolicy,
     /// Canonical directory that the session works in.
     pub root: PathBuf,
+    /// The identity that `root` must have at every write; none where the session writes nothing.
+    #[serde(default)]
+    pub root_identity: Option<RootIdentity>,
+    /// The newest content of each file that the session has read or written so far.
+    #[serde(default)]
+    pub observed: Vec<FileVersion>,
+    /// The user's own umask: what tools make new gets the modes that the user's programs would give it.
+    #[serde(default = "usual_umask")]
+    pub umask: u32,
     /// How Claude Code is started.
     pub claude: ClaudeLaunch,
     /// What is protected beyond the built-in list.
@@ -42,6 +53,10 @@ pub struct WorkerLaunch {
     pub scratch: PathBuf,
     /// Environment of commands, beyond what the worker adds itself.
     pub command_environment: Vec<(String, String)>,
+}
+
+const fn usual_umask() -> u32 {
+    0o022
 }
 
 /// How Claude Code is started.

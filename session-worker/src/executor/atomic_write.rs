@@ -6,7 +6,7 @@
 //! Current::stage                the new content beside it, synced, with the old file's mode and owner
 //! Staged::prepared              what is recorded before anything of the project changes
 //! Staged::commit(recorded)      compare, exchange, verify, sync; only with the record in hand
-//! observe, resolve, clean_up    what recovery does after a crash
+//! observe                       what stands there now, where that is not known
 //! ```
 //!
 //! Invariant: paths are walked by handle from the root's handle; no step follows a link or a string of several names.
@@ -16,7 +16,6 @@
 //! Limits, by nature: a program that holds the old file open and writes to it after the exchange writes to a file that
 //! has no name any more; and a directory moved in the very moment of the exchange takes the write along (that is said).
 #![expect(clippy::disallowed_methods, reason = "the one place that puts a file in place of another")]
-#![cfg_attr(not(test), expect(dead_code, reason = "the executor's writing tools are not wired to it yet"))]
 
 mod attributes;
 mod commit;
@@ -31,16 +30,12 @@ mod temp_name;
 mod tests;
 mod walk;
 
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "the executor's writing tools are not wired to it yet")
-)]
 pub(crate) use self::{
     commit::Commit,
     current::Current,
-    observe::{CleanedUp, Observed, clean_up, observe, resolve},
-    refusal::{OtherKind, Refusal},
-    staged::NewModes,
-    target::{Root, Target},
+    observe::Observed,
+    refusal::Refusal,
+    staged::{NewModes, Staged},
+    target::Root,
     temp_name::TempName,
 };

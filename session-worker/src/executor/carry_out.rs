@@ -21,7 +21,10 @@ use super::{
     authorize::{Authority, Authorized, Begin, Refusal, Released},
     tools::{Tools, panicked},
 };
-use crate::link::recorder::{NotRecorded, Recorder};
+use crate::{
+    crash,
+    link::recorder::{NotRecorded, Recorder},
+};
 
 /// A tool call as Claude Code makes it.
 #[derive(Debug, Clone)]
@@ -85,7 +88,11 @@ impl Executor {
         let began_at = Timestamp::now();
         let work = AssertUnwindSafe(self.tools.run(&action, input, &self.recorder)).catch_unwind();
         let outcome = work.await.unwrap_or_else(|_| panicked());
+        crash::point("worker-before-receipt");
         let receipt = outcome.into_receipt(action.get(), began_at);
-        Ok(action.settle(self.recorder.receipt(receipt).await?))
+        let receipt = self.recorder.receipt(receipt).await?;
+        crash::point("worker-after-receipt-acknowledged");
+        self.tools.note(receipt.get());
+        Ok(action.settle(receipt))
     }
 }

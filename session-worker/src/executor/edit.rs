@@ -10,8 +10,6 @@
 //! Invariant: every byte outside the matches is in the result, in the same order.
 //! Invariant: work is linear in the size of the text, whatever the texts are.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "the executor's Edit tool is not wired to it yet"))]
-
 mod endings;
 mod matching;
 mod nearest;

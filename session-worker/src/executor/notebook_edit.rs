@@ -10,8 +10,6 @@
 //! Invariant: a cell is found by its id alone, and only if exactly one cell has it.
 //! Invariant: an inserted cell has an id where, and only where, the notebook's version knows ids.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "the executor's NotebookEdit tool is not wired to it yet"))]
-
 mod change_cell;
 mod failure;
 mod json;

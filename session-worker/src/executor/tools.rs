@@ -13,10 +13,12 @@ use std::{
 use protocol::{
     action::{Action, Prepared},
     failure::ToolErrorCode,
+    receipt::Receipt,
     timestamp::Timestamp,
     tool::{RunCommand, ToolInput, ToolKind, ToolName},
 };
 use sandbox_profiles::Protected;
+use tokio::runtime::Handle;
 
 use super::{
     authorize::Authorized,
@@ -25,6 +27,7 @@ use super::{
     read,
     run_command::Commands,
     search_text,
+    writing::{Barrier, Change, Writing},
 };
 use crate::link::recorder::Recorder;
 
@@ -68,11 +71,13 @@ pub(crate) struct Tools {
     surroundings: Arc<Surroundings>,
     /// None only where a test has no use for them.
     commands: Option<Arc<Commands>>,
+    /// None where the session's profile writes nothing.
+    writing: Option<Arc<Writing>>,
 }
 
 impl Tools {
     pub(crate) fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings: Arc::new(surroundings), commands: None }
+        Self { surroundings: Arc::new(surroundings), commands: None, writing: None }
     }
 
     /// The same tools, which also run commands.
@@ -82,11 +87,18 @@ impl Tools {
         self
     }
 
+    /// The same tools, which also change files.
+    #[must_use]
+    pub(crate) fn with_writing(mut self, writing: Writing) -> Self {
+        self.writing = Some(Arc::new(writing));
+        self
+    }
+
     /// Whether this executor carries the tool out. What it does not carry out is not offered.
     pub(crate) const fn offers(tool: ToolName) -> bool {
         match tool.kind() {
-            ToolKind::Reads | ToolKind::Runs => true,
-            ToolKind::Writes | ToolKind::Delegates => false,
+            ToolKind::Reads | ToolKind::Runs | ToolKind::Writes => true,
+            ToolKind::Delegates => false,
         }
     }
 
@@ -109,18 +121,20 @@ impl Tools {
                 .run_command(action.get(), input, recorder)
                 .await
                 .unwrap_or_else(|failure| ToolOutcome::failed(&failure)),
-            ToolInput::Edit(_)
-            | ToolInput::Write(_)
-            | ToolInput::NotebookEdit(_)
-            | ToolInput::SubagentStart(_)
-            | ToolInput::SubagentGet(_)
-            | ToolInput::SubagentStop(_) => ToolOutcome::failed(&ToolFailure::new(
-                ToolErrorCode::Internal,
-                format!(
-                    "calling {}: this release does not have the tool; nothing was done",
-                    action.get().tool.name()
-                ),
-            )),
+            ToolInput::Edit(input) => self.write(action.get(), Change::Edit(input), recorder).await,
+            ToolInput::Write(input) => self.write(action.get(), Change::Write(input), recorder).await,
+            ToolInput::NotebookEdit(input) => {
+                self.write(action.get(), Change::Notebook(input), recorder).await
+            }
+            ToolInput::SubagentStart(_) | ToolInput::SubagentGet(_) | ToolInput::SubagentStop(_) => {
+                ToolOutcome::failed(&ToolFailure::new(
+                    ToolErrorCode::Internal,
+                    format!(
+                        "calling {}: this release does not have the tool; nothing was done",
+                        action.get().tool.name()
+                    ),
+                ))
+            }
         }
     }
 
@@ -146,6 +160,26 @@ impl Tools {
         let around = Arc::clone(&self.surroundings);
         let run = tokio::task::spawn_blocking(move || commands.run(plan, &recorded, &around));
         run.await.map_err(|_| fault())
+    }
+
+    /// Takes in what a durable receipt proves about the project's files.
+    pub(crate) fn note(&self, receipt: &Receipt) {
+        if let Some(writing) = &self.writing {
+            writing.observed.note(receipt);
+        }
+    }
+
+    async fn write(&self, action: &Action, change: Change, recorder: &Recorder) -> ToolOutcome {
+        let Some(writing) = self.writing.clone() else {
+            return ToolOutcome::failed(&ToolFailure::new(
+                ToolErrorCode::Internal,
+                format!("calling {}: this session writes nothing; nothing was done", action.tool.name()),
+            ));
+        };
+        let action_id = action.action_id;
+        let barrier = Barrier { recorder: recorder.clone(), runtime: Handle::current() };
+        self.blocking(move |around| writing.carry_out((action_id, &change), &around.protected, &barrier))
+            .await
     }
 
     async fn blocking(

@@ -2,8 +2,6 @@
 //!
 //! Invariant: the content is stored to the byte: no ending is changed, none is added.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "the executor's Write tool is not wired to it yet"))]
-
 use std::fmt;
 
 use protocol::failure::ToolErrorCode;

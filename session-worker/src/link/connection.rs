@@ -4,7 +4,7 @@ use std::io;
 
 use protocol::wire::{
     frame::{self, FrameError},
-    to_supervisor::ToSupervisor,
+    to_supervisor::{ToSupervisor, WorkerRecord},
     to_worker::ToWorker,
 };
 use tokio::{
@@ -12,6 +12,8 @@ use tokio::{
     sync::mpsc,
     task::JoinHandle,
 };
+
+use crate::crash;
 
 /// What a connection brings. It carries the connection's number, because an older one may still speak.
 #[derive(Debug)]
@@ -97,6 +99,18 @@ async fn write<S: AsyncWrite + Unpin>(mut stream: S, mut messages: mpsc::Unbound
         if let Err(error) = frame::send(&mut stream, &message).await {
             tracing::warn!(%error, "sending to the supervisor failed");
             return;
+        }
+        match &message {
+            ToSupervisor::Record { what: WorkerRecord::Prepared(_), .. } => {
+                crash::point("worker-after-prepared-sent");
+            }
+            ToSupervisor::Record { what: WorkerRecord::Receipt(_), .. } => {
+                crash::point("worker-after-receipt-sent");
+            }
+            ToSupervisor::Record { .. }
+            | ToSupervisor::Attached(_)
+            | ToSupervisor::Ended(_)
+            | ToSupervisor::Bye => {}
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::io;
 
 use protocol::{
+    limits::VERSIONS_BYTES,
     process_identity::ProcessIdentity,
     secret::{Secret, Token},
     tool::ToolName,
@@ -29,11 +30,15 @@ use crate::{
         home::Home,
     },
     executor::{
+        atomic_write::NewModes,
         authorize::Authority,
         carry_out::Executor,
         endpoint::Endpoint,
+        observed::Observations,
         run_command::{CommandSettings, Commands},
         tools::{Stop, Surroundings, Tools},
+        versions::Versions,
+        writing::Writing,
     },
     lease::DeadMan,
     link::{
@@ -134,7 +139,23 @@ fn tools(launch: &WorkerLaunch, stop: Stop) -> Result<Tools, String> {
     let commands = Commands::open(settings).map_err(|error| walls(&error))?;
     let surroundings =
         Surroundings { working_directory: launch.root.clone(), protected: Protected::gather(&sources), stop };
-    Ok(Tools::new(surroundings).with_commands(commands))
+    let tools = Tools::new(surroundings).with_commands(commands);
+    Ok(match writing(launch) {
+        Some(writing) => tools.with_writing(writing),
+        None => tools,
+    })
+}
+
+/// What writing needs, where the session may write.
+fn writing(launch: &WorkerLaunch) -> Option<Writing> {
+    let identity = launch.root_identity.clone().filter(|_| launch.profile.writes())?;
+    Some(Writing {
+        root: launch.root.clone(),
+        identity,
+        modes: NewModes::under_umask(launch.umask),
+        observed: Observations::of_earlier(&launch.observed),
+        versions: Versions::of_session(&launch.directory, VERSIONS_BYTES),
+    })
 }
 
 fn endpoint(launch: &WorkerLaunch, secret: Token, executor: Executor) -> Endpoint {

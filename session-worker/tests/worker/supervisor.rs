@@ -70,6 +70,9 @@ impl Session {
             profile: Profile::ReadOnly,
             subagent_policy: SubagentPolicy::None,
             root: base.join("root"),
+            root_identity: None,
+            observed: vec![],
+            umask: 0o022,
             claude: ClaudeLaunch { program, session_id: ClaudeSessionId::mint(), resume: false },
             protected: ProtectedRoots {
                 homes: vec![base.join("home")],

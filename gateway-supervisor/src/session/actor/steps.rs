@@ -115,6 +115,9 @@ impl Actor {
             profile: birth.profile,
             subagent_policy: birth.subagent_policy,
             root: birth.workspace.root.clone(),
+            root_identity: birth.profile.writes().then(|| birth.workspace.identity.clone()),
+            observed: self.state.observed.newest(),
+            umask: self.house.umask,
             claude: ClaudeLaunch {
                 program,
                 session_id: birth.claude_session_id,

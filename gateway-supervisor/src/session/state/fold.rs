@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use protocol::{
-    action::Resolution,
+    action::{Prepared, Resolution},
     digest::Digest,
     failure::ErrorCode,
     id::{ActionId, RunId},
@@ -21,7 +21,8 @@ use protocol::{
 };
 
 use super::{
-    ActionRecord, Answer, Claude, Keys, Launch, Life, Process, Progress, Run, State, StopRequest, Trouble,
+    ActionRecord, Answer, Claude, Keys, Launch, Life, Observed, Process, Progress, Run, State, StopRequest,
+    Trouble,
 };
 use crate::{
     boundary,
@@ -59,6 +60,7 @@ impl State {
             claude_version: None,
             run: None,
             lost: Vec::new(),
+            observed: Observed::default(),
             trouble: Trouble::default(),
             launch_error: None,
             keys: Keys::default(),
@@ -119,6 +121,7 @@ impl State {
                 self.progress(prepared.action_id, Progress::Prepared(Box::new(prepared.clone())));
             }
             Entry::Receipt { receipt, .. } => {
+                self.observed.receipt(receipt);
                 self.progress(receipt.action_id, Progress::Done(Arc::new(receipt.clone())));
             }
             Entry::RunEnded { run_id, outcome, detail, .. } => self.run_ended(*run_id, *outcome, detail),
@@ -188,9 +191,23 @@ impl State {
     }
 
     fn resolved(&mut self, action_id: ActionId, resolution: Resolution) {
+        if resolution == Resolution::Applied
+            && let Some(prepared) = self.prepared(action_id)
+        {
+            let prepared = prepared.clone();
+            self.observed.applied(&self.birth.workspace.root, &prepared);
+        }
         self.progress(action_id, Progress::Resolved(resolution));
         if resolution == Resolution::Indeterminate {
             self.trouble.indeterminate.push(action_id);
+        }
+    }
+
+    fn prepared(&self, id: ActionId) -> Option<&Prepared> {
+        let mut actions = self.run.iter().flat_map(|run| &run.answer).flat_map(|answer| &answer.actions);
+        match &actions.find(|action| action.action_id == id)?.progress {
+            Progress::Prepared(prepared) => Some(prepared),
+            Progress::Authorized | Progress::Done(_) | Progress::Resolved(_) => None,
         }
     }
 

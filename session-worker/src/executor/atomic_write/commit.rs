@@ -18,12 +18,13 @@ use protocol::{
 };
 
 use super::current::{Seen, Stamp};
-use super::observe::{Observed, observe_at};
+use super::observe::{Observed, observe, observe_at};
 use super::refusal::Refusal;
 use super::staged::{Armed, Staged, make_directory};
 use super::sys::{self, Entry};
 use super::target::{Identity, Target};
 use super::walk::{self, Walked};
+use crate::crash;
 
 /// What became of a staged write.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl<'a> Staged<'a> {
             Ok(()) => Commit::Applied { notes: std::mem::take(&mut self.notes) },
             Err(Trouble::Refused(refusal)) => Commit::NotApplied(refusal),
             Err(Trouble::Unclear { why, kept }) => {
-                Commit::Indeterminate { why, observed: super::observe(self.root, self.target).ok(), kept }
+                Commit::Indeterminate { why, observed: observe(self.root, self.target).ok(), kept }
             }
         }
     }
@@ -106,7 +107,10 @@ impl<'a> Staged<'a> {
             return Err(Refusal::StagedGone { path: self.path() }.into());
         }
         match sys::exchange(self.staged_entry(), self.entry_in(directory)) {
-            Ok(()) => self.settle_exchange(seen, directory),
+            Ok(()) => {
+                crash::point("worker-after-exchange");
+                self.settle_exchange(seen, directory)
+            }
             Err(error) if sys::is_unsupported(&error) => self.rename_over(seen, directory),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.stale(None).into()),
             Err(error) => Err(self.system("replacing", error).into()),
@@ -227,6 +231,7 @@ impl<'a> Staged<'a> {
         };
         match moved {
             Ok(()) => {
+                crash::point("worker-after-exchange");
                 self.temp.armed = Armed::No;
                 self.settle_moved(directory)
             }

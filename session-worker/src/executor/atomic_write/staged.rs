@@ -146,16 +146,6 @@ impl Staged<'_> {
         &self.write
     }
 
-    /// The content that the file has now, for keeping it; none where the file is new.
-    pub(crate) fn before(&self) -> Option<&[u8]> {
-        self.before.as_ref().map(|seen| seen.bytes.as_slice())
-    }
-
-    /// Removes the staged file; the project is as it was.
-    pub(crate) fn discard(self) {
-        drop(self);
-    }
-
     pub(super) fn path(&self) -> PathBuf {
         self.target.absolute().to_owned()
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use protocol::{
-    action::{Effect, Prepared, PreparedWrite, Resolution},
+    action::{Effect, Prepared, PreparedWrite},
     digest::Digest,
     failure::ToolErrorCode,
     id::ActionId,
@@ -17,7 +17,7 @@ use protocol::{
 use sandbox_profiles::{Protected, ProtectedSources};
 use tempfile::TempDir;
 
-use super::*;
+use super::{target::Target, *};
 
 mod adversary;
 
@@ -394,79 +394,10 @@ fn a_staged_file_is_removed_when_it_is_not_committed() {
         current.stage(b"new", TempName::for_action(ActionId::mint()), MODES).unwrap()
     };
     let before = scene.tree();
-    stage().discard();
+    drop(stage());
     drop(stage());
     let other = record(stage().prepared());
     let refused = stage().commit(&other);
     assert!(matches!(refused, Commit::NotApplied(Refusal::NotRecorded { .. })), "{refused:?}");
     assert_eq!(scene.tree(), before);
-}
-
-#[test]
-fn the_record_and_the_file_decide_what_happened() {
-    let (before, after, other) = (Digest::of(b"before"), Digest::of(b"after"), Digest::of(b"other"));
-    let file = |sha256| Observed::File { sha256, inode: 1, bytes: 1 };
-    let write = |before| PreparedWrite {
-        path: "f".into(),
-        before,
-        after,
-        bytes: (0, 0),
-        temporary: String::new(),
-        made_directories: Vec::new(),
-    };
-    for (recorded, observed, expected) in [
-        (Some(before), file(after), Resolution::Applied),
-        (Some(before), file(before), Resolution::NotApplied),
-        (Some(before), file(other), Resolution::Indeterminate),
-        (Some(before), Observed::Absent, Resolution::Indeterminate),
-        (Some(before), Observed::Other(OtherKind::Symlink), Resolution::Indeterminate),
-        (Some(after), file(after), Resolution::Applied),
-        (None, file(after), Resolution::Applied),
-        (None, file(other), Resolution::Indeterminate),
-        (None, Observed::Absent, Resolution::NotApplied),
-        (None, Observed::Other(OtherKind::Directory), Resolution::Indeterminate),
-    ] {
-        assert_eq!(resolve(&write(recorded), observed), expected, "{recorded:?} {observed:?}");
-    }
-}
-
-#[test]
-fn what_a_crash_left_is_removed_and_what_it_does_not_explain_is_kept() {
-    let scene = Scene::new();
-    scene.put("a/file", "old");
-    let name = TempName::for_action(ActionId::mint());
-    let target = scene.target("a/file");
-    let temporary = scene.path("a").join(name.as_str());
-    let write = PreparedWrite {
-        path: target.relative().to_owned(),
-        before: Some(Digest::of(b"old")),
-        after: Digest::of(b"new"),
-        bytes: (3, 3),
-        temporary: name.as_str().to_owned(),
-        made_directories: Vec::new(),
-    };
-    let clean = |write| clean_up(&scene.root, (&target, &name), write).unwrap();
-    assert_eq!(clean(Some(&write)), CleanedUp::Nothing);
-    // Half a staged file, recorded or not; the old version, exchanged and not yet removed.
-    for (file, staged, record) in [
-        ("old", "ne", None),
-        ("old", "ne", Some(&write)),
-        ("new", "old", Some(&write)),
-        ("x", "new", Some(&write)),
-    ] {
-        fs::write(scene.path("a/file"), file).unwrap();
-        fs::write(&temporary, staged).unwrap();
-        assert_eq!(clean(record), CleanedUp::Removed, "{file} {staged}");
-        assert!(!temporary.exists());
-        assert_eq!(fs::read_to_string(scene.path("a/file")).unwrap(), file);
-    }
-    // Another program's version that came out of an exchange.
-    fs::write(scene.path("a/file"), "new").unwrap();
-    fs::write(&temporary, "theirs").unwrap();
-    assert_eq!(clean(Some(&write)), CleanedUp::Kept(name.as_str().to_owned()));
-    assert_eq!(fs::read_to_string(&temporary).unwrap(), "theirs");
-    // A creation whose parents were not there: the staged file is further out.
-    let deep = scene.target("a/b/c/new");
-    fs::create_dir_all(scene.path("a/b")).unwrap();
-    assert_eq!(clean_up(&scene.root, (&deep, &name), None).unwrap(), CleanedUp::Removed);
 }

@@ -144,7 +144,7 @@ impl Story {
         let name = TempName::for_action(ActionId::mint());
         let Ok(staged) = current.stage(version.as_bytes(), name, MODES) else { return };
         let record = record(staged.prepared());
-        let before = staged.before().map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+        let before = staged.before.as_ref().map(|seen| String::from_utf8(seen.bytes.clone()).unwrap());
         self.committed += 1;
         match staged.commit(&record) {
             Commit::Applied { .. } => {
