@@ -5,6 +5,8 @@
 #![expect(clippy::disallowed_methods, reason = "the one reader of settings in the environment")]
 
 mod file;
+mod places;
+mod toolchains;
 
 use std::{
     collections::BTreeMap,
@@ -45,8 +47,12 @@ pub struct Config {
     pub response: ResponseMode,
     /// How much of a result is repeated as text.
     pub text: TextMode,
-    /// Homes whose credential stores are protected.
+    /// Homes whose credential stores are protected: `$HOME`, then the account's own.
     pub homes: Vec<PathBuf>,
+    /// What is protected beyond the built-in list.
+    pub protected: Vec<PathBuf>,
+    /// What commands get of the environment.
+    pub command_environment: Vec<(String, String)>,
 }
 
 /// Why the settings can't be used.
@@ -92,10 +98,14 @@ impl Config {
         let environment = Environment(variables);
         let state = match environment.path("CLAUDE_TOOLS_STATE_DIR")? {
             Some(path) => path,
-            None => default_state(&environment)?,
+            None => places::default_state(&environment)?,
         };
         let settings = Settings { file: file::read(&state.join("config.toml"))?, environment };
-        let work = settings.path("CLAUDE_TOOLS_WORK_DIR")?.unwrap_or_else(|| with_suffix(&state, "-work"));
+        let work = places::work(&settings, &state)?;
+        let homes = places::homes(&settings.environment);
+        let command_environment = toolchains::variables(&settings.environment, &homes);
+        let mut protected = settings.paths("CLAUDE_TOOLS_PROTECTED")?;
+        protected.extend(toolchains::credentials(&command_environment));
         Ok(Self {
             claude: claude_candidates(&settings)?,
             listen: listen(&settings)?,
@@ -111,7 +121,9 @@ impl Config {
                 "full or summary",
                 &[("full", TextMode::Full), ("summary", TextMode::Summary)],
             )?,
-            homes: homes(&settings.environment),
+            homes,
+            protected,
+            command_environment,
             state,
             work,
         })
@@ -168,6 +180,15 @@ impl Settings {
         }
     }
 
+    /// Absolute paths, separated as in `PATH`.
+    fn paths(&self, name: &str) -> Result<Vec<PathBuf>, ConfigError> {
+        let Some(text) = self.text(name)? else { return Ok(Vec::new()) };
+        env::split_paths(&text)
+            .filter(|path| !path.as_os_str().is_empty())
+            .map(|path| absolute(name, path))
+            .collect()
+    }
+
     fn whole(
         &self,
         name: &str,
@@ -203,27 +224,6 @@ fn absolute(name: &str, path: PathBuf) -> Result<PathBuf, ConfigError> {
     } else {
         let value = path.to_string_lossy().into_owned();
         Err(ConfigError::Value { name: name.to_owned(), value, expected: "an absolute path" })
-    }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-fn default_state(environment: &Environment) -> Result<PathBuf, ConfigError> {
-    if cfg!(target_os = "macos") {
-        let home = environment.path("HOME")?.ok_or(ConfigError::NoHome)?;
-        return Ok(home.join("Library/Application Support/native-gateway"));
-    }
-    match environment.path("XDG_DATA_HOME") {
-        Ok(Some(data)) => Ok(data.join("native-gateway")),
-        // A relative XDG_DATA_HOME is to be ignored, as its specification says.
-        Ok(None) | Err(_) => {
-            let home = environment.path("HOME")?.ok_or(ConfigError::NoHome)?;
-            Ok(home.join(".local/share/native-gateway"))
-        }
     }
 }
 
@@ -263,15 +263,6 @@ fn lease(settings: &Settings) -> Result<Duration, ConfigError> {
 fn turn_bytes(settings: &Settings) -> Result<usize, ConfigError> {
     let kib = settings.whole("CLAUDE_TOOLS_TURN_KIB", TURN_KIB, "a whole number from 8 to 1024")?;
     Ok(kib.and_then(|kib| usize::try_from(kib * 1024).ok()).unwrap_or(TURN_BYTES))
-}
-
-fn homes(environment: &Environment) -> Vec<PathBuf> {
-    let account = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten().map(|user| user.dir);
-    let named = environment.path("HOME").unwrap_or(None);
-    let mut homes: Vec<PathBuf> =
-        named.into_iter().chain(account).filter(|home| home.is_absolute()).collect();
-    homes.dedup();
-    homes
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ impl ToolName {
 
     /// Whether this release has the tool.
     const fn built(self) -> bool {
-        matches!(self.kind(), ToolKind::Reads | ToolKind::Writes)
+        matches!(self.kind(), ToolKind::Reads | ToolKind::Runs | ToolKind::Writes)
     }
 
     /// The JSON schema of its input, plain and self-contained.

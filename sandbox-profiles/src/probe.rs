@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::{
     error::{Feature, WallError},
-    launch::{CommandCages, Helper},
+    launch::{ClaudeCage, CommandCages, Helper},
     os,
-    spec::{AbsolutePath, SandboxSpec},
+    spec::{AbsolutePath, Network, SandboxSpec},
 };
 
 /// What was found. As JSON: `{"verdict": …, "landlock_abi": 7, "single_covers": […]}`.
@@ -39,12 +39,13 @@ pub enum Verdict {
     },
 }
 
-/// Builds a cage around nothing, with `scratch` as its writable folder, and tells how far it came.
+/// Builds a command's cage around nothing and the network of Claude Code's, with `scratch` as its writable folder, and tells how far it came.
 #[must_use]
 pub fn probe(helper: &Helper, scratch: &Path) -> Probe {
     let built = AbsolutePath::new(scratch)
         .map_err(WallError::from)
-        .and_then(|scratch| CommandCages::open(helper)?.rehearse(&SandboxSpec::command(scratch, Vec::new())));
+        .and_then(|scratch| CommandCages::open(helper)?.rehearse(&SandboxSpec::command(scratch, Vec::new())))
+        .and_then(|()| ClaudeCage::open(helper, Network::LoopbackListener { port: 0 }).map(drop));
     let verdict = match built {
         Ok(()) => Verdict::Stand,
         Err(WallError::Unsupported { feature, found, mend }) => {

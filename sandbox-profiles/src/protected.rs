@@ -28,6 +28,9 @@ pub struct ProtectedSources {
     pub own: Vec<PathBuf>,
     /// What the user added.
     pub added: Vec<PathBuf>,
+    /// Folders that are one's own among others' that are not: all of their parents but they themselves is protected. A
+    /// cage is told of the others one by one, as it must not hide its own.
+    pub alone_below: Vec<PathBuf>,
 }
 
 /// What a file is, whatever it is called.
@@ -85,6 +88,8 @@ pub struct Protected {
     trees: Vec<PathBuf>,
     /// In these directories every name that starts so.
     prefixes: Vec<(PathBuf, &'static str)>,
+    /// Folders below whose parent nothing else is open.
+    alone: Vec<PathBuf>,
     links: LinkIndex,
 }
 
@@ -114,7 +119,8 @@ impl Protected {
         prefixes.sort();
         prefixes.dedup();
         let links = LinkIndex::over(trees.clone());
-        Protected { trees, prefixes, links }
+        let alone = sources.alone_below.iter().map(|own| resolved(own)).collect();
+        Protected { trees, prefixes, alone, links }
     }
 
     /// Judges a canonical path and, where the caller has opened it, the file behind it.
@@ -130,10 +136,23 @@ impl Protected {
         {
             return Judgement::Protected(ProtectedBy::Path(directory.join(prefix)));
         }
+        if let Some(parent) = self.others_of(canonical) {
+            return Judgement::Protected(ProtectedBy::Path(parent.to_path_buf()));
+        }
         match identity {
             Some(identity) if !identity.is_directory && identity.links > 1 => self.links.judge(identity),
             Some(_) | None => Judgement::Open,
         }
+    }
+
+    /// The folder that holds this path among others'.
+    fn others_of(&self, canonical: &Path) -> Option<&Path> {
+        let own = |own: &&PathBuf| !is_below(canonical, own);
+        self.alone
+            .iter()
+            .filter(own)
+            .filter_map(|own| own.parent())
+            .find(|parent| is_below(canonical, parent))
     }
 
     /// Judges an opened file by where it really is and what it really is, whatever name opened it.
@@ -157,6 +176,7 @@ impl Protected {
             || is_below(directory, Path::new("/proc"))
             || self.trees.iter().any(|tree| above(tree))
             || self.prefixes.iter().any(|(parent, _)| above(parent))
+            || self.alone.iter().filter_map(|own| own.parent()).any(above)
     }
 
     /// Every protected path to hide from a cage: as named and as resolved, without those that lie below another.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use super::ConfigError;
 
 /// What the file may hold. The state directory itself can't stand in a file inside it.
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     "claude_bin",
     "claude_tools_listen",
     "claude_tools_lease_seconds",
@@ -13,7 +13,11 @@ const KNOWN: [&str; 7] = [
     "claude_tools_mcp_response",
     "claude_tools_mcp_text",
     "claude_tools_turn_kib",
+    "claude_tools_protected",
 ];
+
+/// The one key that holds several values.
+const LIST: &str = "claude_tools_protected";
 
 /// Larger than any honest settings file.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -44,6 +48,8 @@ fn plain(key: &str, value: toml::Value) -> Result<String, String> {
     match value {
         toml::Value::String(text) => Ok(text),
         toml::Value::Integer(number) => Ok(number.to_string()),
+        // A list of paths, as the environment writes it.
+        toml::Value::Array(list) if key == LIST => joined(key, list),
         other @ (toml::Value::Float(_)
         | toml::Value::Boolean(_)
         | toml::Value::Datetime(_)
@@ -52,4 +58,12 @@ fn plain(key: &str, value: toml::Value) -> Result<String, String> {
             Err(format!("{key} is a {}; expected a text or a whole number", other.type_str()))
         }
     }
+}
+
+fn joined(key: &str, list: Vec<toml::Value>) -> Result<String, String> {
+    let paths: Option<Vec<String>> = list.into_iter().map(|path| path.as_str().map(str::to_owned)).collect();
+    let paths =
+        paths.ok_or_else(|| format!("{key} holds something that is no text; expected absolute paths"))?;
+    let joined = std::env::join_paths(paths).map_err(|_| format!("{key} holds a path with a colon"))?;
+    joined.into_string().map_err(|_| format!("{key} holds a path that is no UTF-8"))
 }

@@ -45,7 +45,7 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_defaults() {
     ]))
     .unwrap();
     assert_eq!((config.lease, config.listen.port()), (Duration::from_secs(60), 2));
-    assert_eq!(config.work, with_suffix(state.path(), "-work"));
+    assert_eq!(config.work, places::with_suffix(state.path(), "-work"));
     assert_eq!(config.response, ResponseMode::Json);
 }
 
@@ -64,5 +64,28 @@ fn an_unknown_key_or_a_wrong_type_in_the_file_is_named() {
         )]))
         .unwrap_err();
         assert!(error.to_string().contains(named), "{error}");
+    }
+}
+
+#[test]
+fn the_owner_adds_protected_paths_and_commands_stay_out_of_the_state() {
+    let state = tempfile::tempdir().unwrap();
+    let named = |pairs: &[(&str, &str)]| {
+        let mut all = vec![("CLAUDE_TOOLS_STATE_DIR", state.path().to_str().unwrap())];
+        all.extend(pairs);
+        Config::from_environment(variables(&all))
+    };
+    let config = named(&[("CLAUDE_TOOLS_PROTECTED", "/a/b:/c")]).unwrap();
+    assert!(config.protected.starts_with(&["/a/b".into(), "/c".into()]));
+    let inside = state.path().join("work");
+    let error = named(&[("CLAUDE_TOOLS_WORK_DIR", inside.to_str().unwrap())]).unwrap_err();
+    assert!(error.to_string().contains("outside the state directory"), "{error}");
+    let file = state.path().join("config.toml");
+    fs::write(&file, "claude_tools_protected = [\"/d\", \"/e f\"]\n").unwrap();
+    assert!(named(&[]).unwrap().protected.starts_with(&["/d".into(), "/e f".into()]));
+    for wrong in ["[1]", "[\"relative\"]", "[\"/a:b\"]"] {
+        fs::write(&file, format!("claude_tools_protected = {wrong}\n")).unwrap();
+        let error = named(&[]).unwrap_err().to_string();
+        assert!(error.to_lowercase().contains("claude_tools_protected"), "{error}");
     }
 }

@@ -114,13 +114,14 @@ fn workspace_view(workspace: &Workspace) -> WorkspaceView {
     WorkspaceView { kind, root, branch, base_commit, notes: workspace.notes.clone() }
 }
 
-/// Claude Code is told to talk to its port alone, and nothing else holds it there yet: the view says so.
+/// A session whose walls don't stand does not start, so this holds for every process that it ever has.
 fn boundary() -> NetworkBoundary {
+    let walls: &[&str] =
+        if cfg!(target_os = "macos") { &["seatbelt"] } else { &["namespaces", "landlock", "seccomp"] };
     NetworkBoundary {
-        claude: "not_enforced: Claude Code is configured to use its loopback port only, and no wall holds it there"
-            .to_owned(),
-        commands: "none: the session runs no commands".to_owned(),
-        enforced_by: Vec::new(),
+        claude: "loopback_port_only".to_owned(),
+        commands: "none".to_owned(),
+        enforced_by: walls.iter().map(|wall| (*wall).to_owned()).collect(),
     }
 }
 

@@ -2,7 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "the one place that clears a session up")]
 
 use std::{
-    io,
+    fs, io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -11,9 +12,66 @@ pub(crate) async fn file(path: PathBuf) {
     remove(path, |path| std::fs::remove_file(path)).await;
 }
 
-/// Removes a folder of the gateway's own and what is in it, if it is there. Links in it are removed, not followed.
+/// Removes a folder of the gateway's own and what is in it, if it is there: also what commands closed to themselves, and
+/// folders in each other without end. Links in it are removed, not followed. Nothing may run in it any more.
 pub(crate) async fn folder(path: PathBuf) {
-    remove(path, |path| std::fs::remove_dir_all(path)).await;
+    remove(path, remove_whole).await;
+}
+
+fn remove_whole(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.is_dir() {
+        return fs::remove_file(path);
+    }
+    open_up(path)?;
+    let mut moved = 0_u64;
+    loop {
+        let mut empty = true;
+        for entry in fs::read_dir(path)? {
+            empty = false;
+            let entry = entry?.path();
+            if is_folder(&entry)? {
+                flatten(&entry, path, &mut moved)?;
+            } else {
+                fs::remove_file(&entry)?;
+            }
+        }
+        if empty {
+            return fs::remove_dir(path);
+        }
+    }
+}
+
+/// Removes a folder directly below `top`, after moving the folders in it up beside it: so no path grows longer than the
+/// system takes, and no depth takes more memory.
+fn flatten(folder: &Path, top: &Path, moved: &mut u64) -> io::Result<()> {
+    open_up(folder)?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?.path();
+        if !is_folder(&entry)? {
+            fs::remove_file(&entry)?;
+            continue;
+        }
+        // Moving a folder writes its `..`.
+        open_up(&entry)?;
+        loop {
+            let place = top.join(format!(".clearing-{moved}"));
+            *moved += 1;
+            if fs::symlink_metadata(&place).is_err() {
+                fs::rename(&entry, place)?;
+                break;
+            }
+        }
+    }
+    fs::remove_dir(folder)
+}
+
+fn is_folder(path: &Path) -> io::Result<bool> {
+    Ok(fs::symlink_metadata(path)?.is_dir())
+}
+
+/// A command may have taken its own rights from a folder.
+fn open_up(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
 async fn remove(path: PathBuf, how: fn(&Path) -> io::Result<()>) {
@@ -29,5 +87,39 @@ fn done(path: &Path, removed: io::Result<()>) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => tracing::warn!(path = %path.display(), %error, "clearing up failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_that_a_command_leaves_resists() {
+        let root = tempfile::tempdir().unwrap();
+        let outside = root.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("kept"), "kept").unwrap();
+        let scratch = root.path().join("scratch");
+        fs::create_dir_all(scratch.join("closed/in")).unwrap();
+        fs::write(scratch.join("closed/in/file"), "x").unwrap();
+        std::os::unix::fs::symlink(&outside, scratch.join("closed/link")).unwrap();
+        // Deeper than a path may be long, as only a program that goes step by step can make it.
+        let mut inner = root.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        for depth in 0..3_000 {
+            let around = root.path().join(format!("around-{depth}"));
+            fs::create_dir(&around).unwrap();
+            fs::rename(&inner, around.join("a-name-that-makes-paths-long")).unwrap();
+            inner = around;
+        }
+        fs::rename(&inner, scratch.join("deep")).unwrap();
+        for closed in ["closed/in", "closed"] {
+            fs::set_permissions(scratch.join(closed), fs::Permissions::from_mode(0o0)).unwrap();
+        }
+        folder(scratch.clone()).await;
+        assert!(!scratch.exists());
+        assert!(outside.join("kept").exists(), "a link was followed");
+        folder(scratch).await;
     }
 }

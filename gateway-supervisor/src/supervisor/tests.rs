@@ -192,6 +192,8 @@ async fn open(folder: PathBuf, lease: Duration, fakes: Fakes) -> Gateway {
         response: ResponseMode::Json,
         text: TextMode::Full,
         homes: vec![],
+        protected: Vec::new(),
+        command_environment: Vec::new(),
         state: state.clone(),
     };
     let keys = InstallKey::open(&state).unwrap();

@@ -111,6 +111,7 @@ impl Host {
             homes: vec![self.at("home")],
             own: vec![self.at("home/state")],
             added: Vec::new(),
+            ..ProtectedSources::default()
         };
         let mut protected = Protected::gather(&sources).paths();
         protected.push(AbsolutePath::new(self.at("home/project/twin"))?);

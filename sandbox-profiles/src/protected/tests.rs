@@ -29,6 +29,7 @@ impl House {
             homes: vec![self.home()],
             own: vec![self.home().join("state")],
             added: vec![self.home().join("diary")],
+            ..ProtectedSources::default()
         })
     }
 }
@@ -150,6 +151,7 @@ fn paths_to_hide_hold_no_path_below_another() {
         homes: vec![house.home()],
         own: vec![house.home().join("state"), house.home().join("state/sessions")],
         added: vec![PathBuf::from("relative/is/ignored")],
+        ..ProtectedSources::default()
     });
     let paths = protected.paths();
     assert!(paths.iter().any(|path| path.as_path() == house.home().join("state")));
@@ -178,4 +180,26 @@ fn judging_from_many_threads_looks_at_the_stores_once_in_a_while() {
         }
     });
     assert_eq!(refused.load(Ordering::Relaxed), 200);
+}
+
+#[test]
+fn beside_ones_own_folder_everything_is_others() {
+    let house = House::build();
+    let scratch = house.home().join("scratch");
+    let (own, other) = (scratch.join("one"), scratch.join("two"));
+    for folder in [&own, &other] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("file"), "x").unwrap();
+    }
+    let sources = ProtectedSources { alone_below: vec![own.clone()], ..ProtectedSources::default() };
+    let protected = Protected::gather(&sources);
+    for open in [&own, &own.join("file"), &own.join("not/yet"), &house.home()] {
+        assert!(is_open(&protected, open), "{} is protected", open.display());
+    }
+    for closed in [&scratch, &other, &other.join("file"), &scratch.join("later/file"), &scratch.join("onex")]
+    {
+        assert!(!is_open(&protected, closed), "{} is open", closed.display());
+    }
+    assert!(protected.reaches_below(&house.home()) && !is_open_file(&protected, &other.join("file")));
+    assert!(protected.paths().iter().all(|path| !own.starts_with(path)), "a cage must not hide one's own");
 }

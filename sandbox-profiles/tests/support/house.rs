@@ -64,6 +64,7 @@ impl House {
             homes: vec![self.at("home")],
             own: vec![self.at("home/state")],
             added: Vec::new(),
+            ..ProtectedSources::default()
         };
         Protected::gather(&sources).paths()
     }

@@ -48,8 +48,6 @@ pub(crate) struct CommandSettings {
     pub(crate) scratch: PathBuf,
     /// What the supervisor passes on: `PATH`, `LANG`, `TZ`, and where toolchains are.
     pub(crate) environment: Vec<(String, String)>,
-    /// Homes where toolchains are found.
-    pub(crate) homes: Vec<PathBuf>,
     /// How cages are built.
     pub(crate) helper: Helper,
 }

@@ -128,12 +128,12 @@ fn tools(launch: &WorkerLaunch, stop: Stop) -> Result<Tools, String> {
         homes: launch.protected.homes.clone(),
         own: launch.protected.own.clone(),
         added: launch.protected.added.clone(),
+        alone_below: vec![launch.scratch.clone()],
     };
     let walls = |error: &dyn std::fmt::Display| format!("building the walls for commands failed: {error}");
     let settings = CommandSettings {
         scratch: launch.scratch.clone(),
         environment: launch.command_environment.clone(),
-        homes: launch.protected.homes.clone(),
         helper: Helper::this_program().map_err(|error| walls(&error))?,
     };
     let commands = Commands::open(settings).map_err(|error| walls(&error))?;
@@ -193,8 +193,8 @@ fn start_claude(
         let message = format!(
             "starting Claude Code ({program}) failed: {error}; see whether it is installed, or set CLAUDE_BIN"
         );
-        let missing =
-            if let WallError::Unsupported { .. } = error { Missing::Wall } else { Missing::Program };
+        // Whatever but the program itself is missing is a piece of the walls.
+        let missing = if let WallError::Exec { .. } = error { Missing::Program } else { Missing::Wall };
         (message, missing)
     })
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Actor, GRACE};
 use crate::{
+    control::socket::runtime_folder,
     ledger::record::Entry,
     session::{
         converge::{self, Step, Wire},
@@ -125,11 +126,11 @@ impl Actor {
             },
             protected: ProtectedRoots {
                 homes: config.homes.clone(),
-                own: vec![config.state.clone()],
-                added: Vec::new(),
+                own: vec![config.state.clone(), runtime_folder()],
+                added: config.protected.clone(),
             },
             scratch: marks.scratch,
-            command_environment: Vec::new(),
+            command_environment: config.command_environment.clone(),
         }
     }
 

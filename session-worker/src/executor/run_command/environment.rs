@@ -1,9 +1,6 @@
-//! What a command finds in its environment: caches in the scratch, toolchains where the user has them, nothing else.
+//! What a command finds in its environment: caches in the scratch, and what the supervisor passes on.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::ffi::OsString;
 
 use super::{CommandSettings, scratch::Scratch};
 
@@ -52,24 +49,6 @@ const FIXED: &[(&str, &str)] = &[
     ("CLAUDE_TOOLS_NATIVE_EXECUTOR", "0"),
 ];
 
-/// Toolchains below the account's home, where the supervisor names no other place.
-const TOOLCHAINS: &[(&str, &str)] = &[
-    ("CARGO_HOME", ".cargo"),
-    ("RUSTUP_HOME", ".rustup"),
-    ("PYENV_ROOT", ".pyenv"),
-    ("NVM_DIR", ".nvm"),
-    ("GOPATH", "go"),
-    ("GOMODCACHE", "go/pkg/mod"),
-    ("PYTHONUSERBASE", ".local"),
-    ("GIT_CONFIG_GLOBAL", ".gitconfig"),
-    ("GIT_CONFIG_GLOBAL", ".config/git/config"),
-    ("SDKMAN_DIR", ".sdkman"),
-    ("RBENV_ROOT", ".rbenv"),
-    ("VOLTA_HOME", ".volta"),
-    ("BUN_INSTALL", ".bun"),
-    ("DENO_DIR", ".cache/deno"),
-];
-
 /// The environment of a session's commands.
 #[derive(Debug)]
 pub(super) struct Environment {
@@ -86,15 +65,6 @@ impl Environment {
         }
         for (name, value) in FIXED {
             variables.push(((*name).to_owned(), value.into()));
-        }
-        for (name, below) in TOOLCHAINS {
-            let known = variables.iter().any(|(known, _)| known == name);
-            if !known
-                && !given(name)
-                && let Some(place) = below_a_home(&settings.homes, below)
-            {
-                variables.push(((*name).to_owned(), place.into_os_string()));
-            }
         }
         let own: Vec<String> = variables.iter().map(|(name, _)| name.clone()).collect();
         for (name, value) in &settings.environment {
@@ -118,8 +88,4 @@ impl Environment {
     pub(super) fn of_command(&self) -> Vec<(OsString, OsString)> {
         self.variables.iter().map(|(name, value)| (name.into(), value.clone())).collect()
     }
-}
-
-fn below_a_home(homes: &[PathBuf], below: &str) -> Option<PathBuf> {
-    homes.iter().map(|home| home.join(below)).find(|place: &PathBuf| Path::exists(place))
 }

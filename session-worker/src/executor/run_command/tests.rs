@@ -46,7 +46,6 @@ impl Bench {
                 ("PATH".into(), std::env::var("PATH").unwrap()),
                 ("LANG".into(), "C.UTF-8".into()),
             ],
-            homes: vec![place.home()],
             helper: helper(),
         };
         let commands = Commands::open(settings).unwrap();
