@@ -11,3 +11,5 @@ mod mcp_surface;
 mod no_leaks;
 mod owner;
 mod restart;
+mod worktree;
+mod writing;

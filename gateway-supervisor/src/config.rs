@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "the one reader of settings in the environment")]
 
 mod file;
+mod git_place;
 mod places;
 mod toolchains;
 
@@ -19,6 +20,8 @@ use std::{
 };
 
 use protocol::limits::{LEASE, LEASE_MAX, LEASE_MIN, TURN_BYTES};
+
+pub use git_place::GitPlace;
 
 use crate::mcp::{config::ResponseMode, failure::TextMode};
 
@@ -53,6 +56,8 @@ pub struct Config {
     pub protected: Vec<PathBuf>,
     /// What commands get of the environment.
     pub command_environment: Vec<(String, String)>,
+    /// How git is found and configured.
+    pub git: GitPlace,
 }
 
 /// Why the settings can't be used.
@@ -124,6 +129,7 @@ impl Config {
             homes,
             protected,
             command_environment,
+            git: GitPlace::of(&settings.environment),
             state,
             work,
         })

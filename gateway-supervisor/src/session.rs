@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod continue_;
 pub(crate) mod converge;
 pub(crate) mod decision;
+pub(crate) mod ground;
 pub(crate) mod keys;
 pub(crate) mod recover;
 pub(crate) mod refusal;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     canonical::CanonicalJson,
-    digest::Digest,
+    digest::{Digest, hex},
     id::{ActionId, SubsessionId},
     timestamp::Timestamp,
     tool::ToolName,
@@ -69,6 +69,12 @@ pub struct PreparedWrite {
     pub temporary: String,
     /// Directories that the write makes on its way, relative to the root, outermost first. Staging makes none.
     pub made_directories: Vec<PathBuf>,
+}
+
+/// The name of an action's staged file: it follows from the id alone, so that it is known whatever died when.
+#[must_use]
+pub fn temporary_name(action: ActionId) -> String {
+    format!(".gateway-{}.tmp", hex(action.as_bytes()))
 }
 
 /// What recovery found out about an action that has no receipt.

@@ -38,6 +38,21 @@ impl Session {
         Self::of(client, view)
     }
 
+    /// Starts a session with this profile in `directory` and waits for its first turn.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn start_as(client: &Client, directory: &Path, profile: &str) -> Self {
+        let start = json!({
+            "prompt": "p", "idempotency_key": key(), "working_directory": directory,
+            "capability_profile": profile, "wait_seconds": 50,
+        });
+        let mut session = Self::of(client, client.call("native_session_start", &start).unwrap());
+        session.turn();
+        session
+    }
+
     /// The session that a `start` gave.
     ///
     /// # Panics

@@ -114,6 +114,11 @@ pub enum Entry {
         /// How it ended, for people.
         detail: String,
     },
+    /// The session's worktree is made: this is where it works from now on.
+    WorkspaceReady {
+        /// The workspace.
+        workspace: Box<Workspace>,
+    },
     /// The directory under the session's root path is no longer the one that the session was born with.
     RootReplaced {
         /// What differs, as a public sentence.

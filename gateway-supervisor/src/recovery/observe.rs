@@ -7,14 +7,25 @@ use std::{fs::File, io, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 use protocol::{
     action::{Effect, Prepared},
     digest::Hasher,
+    workspace::Workspace,
 };
 
 use super::resolve::{Observed, resolve};
-use crate::session::state::Findings;
+use crate::{session::state::Findings, workspace::identity};
 
 /// Looks at each prepared action and says what it did. Blocks on the file system.
-pub(crate) fn findings(root: &Path, prepared: &[Prepared]) -> Findings {
-    prepared.iter().map(|action| (action.action_id, resolve(action, &observe(root, action)))).collect()
+pub(crate) fn findings(workspace: &Workspace, prepared: &[Prepared]) -> Findings {
+    let replaced = identity::difference(&workspace.root, &workspace.identity);
+    prepared
+        .iter()
+        .map(|action| {
+            let observed = match &replaced {
+                Some(reason) => Observed::Unreadable(reason.clone()),
+                None => observe(&workspace.root, action),
+            };
+            (action.action_id, resolve(action, &observed))
+        })
+        .collect()
 }
 
 fn observe(root: &Path, prepared: &Prepared) -> Observed {

@@ -37,6 +37,8 @@ pub(crate) enum Wire {
 pub(crate) enum Step {
     /// Nothing is to be done before something happens.
     Rest,
+    /// Make the worktree that the session works in, and record it.
+    MakeWorkspace,
     /// Record that a worker is about to be started, then start it.
     Start,
     /// Find the worker that may exist, or find out that it is gone.
@@ -58,6 +60,7 @@ pub(crate) fn next(state: &State, wire: &Wire) -> Step {
         (Life::LeaseExpired, Process::None) if state.open_run().is_some() => Step::CloseRun,
         (Life::LeaseExpired, Process::None) => Step::Rest,
         (Life::Live, Process::None) => match state.open_run() {
+            Some(run) if run.launch.is_none() && !state.placed => Step::MakeWorkspace,
             Some(run) if run.launch.is_none() => Step::Start,
             Some(_) => Step::CloseRun,
             None => Step::Rest,

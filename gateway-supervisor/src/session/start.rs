@@ -17,10 +17,12 @@ use protocol::{
     workspace::{RootIdentity, Workspace, WorkspaceKind},
 };
 
-use super::{call, refusal};
+use super::{call, ground, refusal};
 use crate::{
+    config::Config,
     ledger::record::{Created, Entry, Record, RunStarted},
     mcp::input::StartInput,
+    workspace::{git::GitError, plan, worktree::Unsuitable},
 };
 
 /// A start whose arguments are within their bounds.
@@ -43,6 +45,8 @@ pub(crate) struct Start {
 /// Where and how long a session is born to live.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cradle {
+    /// The session's id.
+    pub(crate) session: SessionId,
     /// How long a lease holds.
     pub(crate) lease: Duration,
     /// Fingerprint of the conversation that starts it.
@@ -85,17 +89,9 @@ fn absolute(text: &str) -> Result<PathBuf, Failure> {
     Ok(PathBuf::from(text))
 }
 
-/// Whether this installation offers what is asked, and the directory as it is now. Blocks on the file system.
-pub(crate) fn look(start: &Start) -> Result<Workspace, Failure> {
-    match start.profile {
-        Profile::ReadOnly => {}
-        Profile::DirectWrite | Profile::WorktreeWrite => {
-            return Err(refusal::not_available(
-                &format!("the capability_profile {}", start.profile.name()),
-                "start the session with capability_profile read_only",
-            ));
-        }
-    }
+/// Whether this installation offers what is asked, and the directory as it is now: for a worktree, the source. Blocks on
+/// the file system.
+pub(crate) fn look(start: &Start, config: &Config) -> Result<Workspace, Failure> {
     if start.skills > 0 {
         return Err(refusal::not_available(
             "a skill: none is in the owner's allowlist, and the allowlist",
@@ -107,7 +103,38 @@ pub(crate) fn look(start: &Start) -> Result<Workspace, Failure> {
     if root.to_str().is_none() {
         return Err(refusal::argument("working_directory", "its canonical path is not UTF-8"));
     }
-    Ok(Workspace { kind: WorkspaceKind::ReadOnly, source: root.clone(), root, identity, notes: Vec::new() })
+    let kind = match start.profile {
+        Profile::ReadOnly | Profile::WorktreeWrite => WorkspaceKind::ReadOnly,
+        Profile::DirectWrite => {
+            ground::writable(&root, config)?;
+            WorkspaceKind::Direct
+        }
+    };
+    Ok(Workspace { kind, source: root.clone(), root, identity, notes: Vec::new() })
+}
+
+/// The workspace of the session: the directory itself, or the worktree that will be made from it.
+pub(crate) async fn place(
+    start: &Start,
+    found: Workspace,
+    (session, config): (SessionId, &Config),
+) -> Result<Workspace, Failure> {
+    match start.profile {
+        Profile::ReadOnly | Profile::DirectWrite => Ok(found),
+        Profile::WorktreeWrite => {
+            plan::plan(found, session, config).await.map_err(|unsuitable| unsuited(&unsuitable))
+        }
+    }
+}
+
+fn unsuited(unsuitable: &Unsuitable) -> Failure {
+    if matches!(unsuitable, Unsuitable::Git(GitError::Missing)) {
+        return refusal::not_available(
+            "the capability_profile worktree_write, which needs git on the supervisor's PATH,",
+            "ask the owner to install git, or start the session with another capability_profile",
+        );
+    }
+    refusal::argument("working_directory", unsuitable)
 }
 
 fn no_directory(error: &io::Error) -> Failure {
@@ -120,10 +147,10 @@ fn no_directory(error: &io::Error) -> Failure {
 }
 
 /// The first records of the session.
-pub(crate) fn born(start: Start, workspace: Workspace, cradle: Cradle) -> (SessionId, Vec<Record>) {
-    let (now, session_id) = (Timestamp::now(), SessionId::mint());
+pub(crate) fn born(start: Start, workspace: Workspace, cradle: Cradle) -> Vec<Record> {
+    let now = Timestamp::now();
     let created = Created {
-        session_id,
+        session_id: cradle.session,
         claude_session_id: ClaudeSessionId::mint(),
         idempotency_key: start.key.clone(),
         input: start.input,
@@ -145,5 +172,5 @@ pub(crate) fn born(start: Start, workspace: Workspace, cradle: Cradle) -> (Sessi
         prompt: start.prompt,
     };
     let entries = [Entry::Created(Box::new(created)), Entry::RunStarted(run)];
-    (session_id, entries.map(|entry| Record { at: now, entry }).into())
+    entries.map(|entry| Record { at: now, entry }).into()
 }

@@ -40,6 +40,8 @@ use crate::ledger::record::Created;
 pub(crate) struct State {
     /// What it was born with.
     pub(crate) birth: Created,
+    /// Whether the directory that it works in is there: a worktree is made after the birth.
+    pub(crate) placed: bool,
     /// When it was born.
     pub(crate) born_at: Timestamp,
     /// When its newest record was made.

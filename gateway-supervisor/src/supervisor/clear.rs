@@ -1,11 +1,39 @@
 //! Clearing up: the one place where the supervisor removes anything.
 #![expect(clippy::disallowed_methods, reason = "the one place that clears a session up")]
 
+mod staged;
+
 use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
+
+use protocol::{action::Resolution, workspace::Workspace};
+
+pub(crate) use staged::Leftover;
+
+use crate::{session::state::Findings, workspace::identity};
+
+/// Removes what writes without a receipt left beside their files. What is kept is told in their findings. Where the
+/// directory is another one now, nothing in it is touched. Blocks on the file system.
+pub(crate) fn after_writes(workspace: &Workspace, left: &[Leftover], findings: &mut Findings) {
+    if left.is_empty() || identity::difference(&workspace.root, &workspace.identity).is_some() {
+        return;
+    }
+    for leftover in left {
+        let finding = findings.get_mut(&leftover.action_id);
+        let found: Option<Resolution> = finding.as_ref().map(|(resolution, _)| *resolution);
+        match (staged::clear(&workspace.root, leftover, found), finding) {
+            (Ok(Some(kept)), Some((_, detail))) => {
+                detail.push_str(&format!("; another program's version was kept beside it as {kept}"));
+            }
+            (Ok(Some(kept)), None) => tracing::warn!(kept, "something that nothing explains was kept"),
+            (Ok(None), _) => {}
+            (Err(error), _) => tracing::warn!(%error, "clearing up after an interrupted write failed"),
+        }
+    }
+}
 
 /// Removes a file, if it is there. A failure is logged: what is left is in the way of nobody.
 pub(crate) async fn file(path: PathBuf) {

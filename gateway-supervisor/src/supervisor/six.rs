@@ -123,12 +123,16 @@ impl Gateway {
         if let Some(session) = self.0.house.ledger.session_of_start_key(&asked.key) {
             return Ok((self.find(session).await?, None));
         }
-        let (asked, workspace) =
-            tokio::task::spawn_blocking(move || start::look(&asked).map(|found| (asked, found)))
-                .await
-                .map_err(|_| refusal::internal("looking at the working directory"))??;
-        let cradle = start::Cradle { lease: self.0.house.config.lease, conversation: caller.conversation };
-        let (session, records) = start::born(asked, workspace, cradle);
+        let (session, gateway) = (SessionId::mint(), self.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            start::look(&asked, &gateway.0.house.config).map(|found| (asked, found))
+        });
+        let (asked, found) =
+            looked.await.map_err(|_| refusal::internal("looking at the working directory"))??;
+        let config = &self.0.house.config;
+        let workspace = start::place(&asked, found, (session, config)).await?;
+        let cradle = start::Cradle { session, lease: config.lease, conversation: caller.conversation };
+        let records = start::born(asked, workspace, cradle);
         let durable = match self.0.house.ledger.create(session, records).await {
             Ok(durable) => durable,
             // The index did not know it, the ledger does: the session is there.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{gateway::Gateway, house::House};
 use crate::{
-    config::Config,
+    config::{Config, GitPlace},
     ledger::Ledger,
     mcp::{
         config::ResponseMode,
@@ -194,6 +194,7 @@ async fn open(folder: PathBuf, lease: Duration, fakes: Fakes) -> Gateway {
         homes: vec![],
         protected: Vec::new(),
         command_environment: Vec::new(),
+        git: GitPlace::default(),
         state: state.clone(),
     };
     let keys = InstallKey::open(&state).unwrap();

@@ -5,6 +5,7 @@
 //! Invariant: a worktree is only removed when everything in it can be reached from elsewhere.
 
 mod examine;
+#[cfg_attr(not(test), expect(dead_code, reason = "the owner can't remove worktrees yet"))]
 pub(crate) mod remove;
 
 use std::path::{Path, PathBuf};
@@ -78,6 +79,29 @@ pub(crate) async fn make(
             Err(error)
         }
     }
+}
+
+/// Takes the worktree at `folder` that an interrupted `make` left, where it is whole: of this repository, on its branch, at
+/// its commit, unchanged.
+///
+/// # Errors
+/// Says what it is instead, or that git can't tell.
+pub(crate) async fn adopt(
+    git: &Git,
+    folder: &Path,
+    (branch, commit): (&str, &str),
+) -> Result<Made, WorktreeError> {
+    let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+    let inside = git.at(folder);
+    if inside.line(&common).await? != git.line(&common).await? {
+        return Err(WorktreeError::Wrong("belongs to another repository".to_owned()));
+    }
+    if inside.line(&["symbolic-ref", "HEAD"]).await? != format!("refs/heads/{branch}") {
+        return Err(WorktreeError::Wrong("is not on its own branch".to_owned()));
+    }
+    let root = inspect(git, folder, commit).await?;
+    let kind = WorkspaceKind::Worktree { branch: branch.to_owned(), base_commit: commit.to_owned() };
+    Ok(Made { kind, root, notes: Vec::new() })
 }
 
 /// Whether the new worktree is at the commit and clean.

@@ -12,7 +12,7 @@ use protocol::{
     wire::launch::WorkerLaunch,
 };
 use sandbox_profiles::{
-    Network, Protected, ProtectedSources, WallError,
+    Judgement, Network, Protected, ProtectedSources, WallError,
     launch::{ClaudeCage, Helper},
 };
 use tokio::{
@@ -139,23 +139,30 @@ fn tools(launch: &WorkerLaunch, stop: Stop) -> Result<Tools, String> {
     let commands = Commands::open(settings).map_err(|error| walls(&error))?;
     let surroundings =
         Surroundings { working_directory: launch.root.clone(), protected: Protected::gather(&sources), stop };
+    let writing = writing(launch, &surroundings.protected)?;
     let tools = Tools::new(surroundings).with_commands(commands);
-    Ok(match writing(launch) {
+    Ok(match writing {
         Some(writing) => tools.with_writing(writing),
         None => tools,
     })
 }
 
-/// What writing needs, where the session may write.
-fn writing(launch: &WorkerLaunch) -> Option<Writing> {
-    let identity = launch.root_identity.clone().filter(|_| launch.profile.writes())?;
-    Some(Writing {
+/// What writing needs, where the session may write. The error is a sentence for the user.
+fn writing(launch: &WorkerLaunch, protected: &Protected) -> Result<Option<Writing>, String> {
+    let Some(identity) = launch.root_identity.clone().filter(|_| launch.profile.writes()) else {
+        return Ok(None);
+    };
+    if !matches!(protected.judge(&launch.root, None), Judgement::Open) {
+        let why = "the session's directory is a credential store or belongs to the gateway: no session writes there";
+        return Err(why.to_owned());
+    }
+    Ok(Some(Writing {
         root: launch.root.clone(),
         identity,
         modes: NewModes::under_umask(launch.umask),
         observed: Observations::of_earlier(&launch.observed),
         versions: Versions::of_session(&launch.directory, VERSIONS_BYTES),
-    })
+    }))
 }
 
 fn endpoint(launch: &WorkerLaunch, secret: Token, executor: Executor) -> Endpoint {

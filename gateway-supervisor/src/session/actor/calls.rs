@@ -112,6 +112,9 @@ impl Actor {
     }
 
     async fn root(&self) -> Root {
+        if !self.state.placed {
+            return Root::Same;
+        }
         let workspace = &self.state.birth.workspace;
         let (path, before) = (workspace.root.clone(), workspace.identity.clone());
         // Looking at a directory may block on a slow file system.

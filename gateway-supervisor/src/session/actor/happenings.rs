@@ -20,6 +20,7 @@ use crate::{
         converge::{Told, Wire},
         state::{Accepted, Findings, Process},
     },
+    supervisor::clear,
     worker::carrier::{self, Happening},
 };
 
@@ -148,12 +149,18 @@ impl Actor {
     }
 
     pub(super) async fn findings(&self) -> Findings {
-        let (root, in_doubt) = (self.state.birth.workspace.root.clone(), self.state.in_doubt());
-        if in_doubt.is_empty() {
+        let (workspace, in_doubt, left) =
+            (self.state.birth.workspace.clone(), self.state.in_doubt(), self.state.left_behind());
+        if in_doubt.is_empty() && left.is_empty() {
             return Findings::new();
         }
         // Where looking fails, nothing is known of any: that is what an empty finding says.
-        tokio::task::spawn_blocking(move || observe::findings(&root, &in_doubt)).await.unwrap_or_default()
+        let looked = tokio::task::spawn_blocking(move || {
+            let mut findings = observe::findings(&workspace, &in_doubt);
+            clear::after_writes(&workspace, &left, &mut findings);
+            findings
+        });
+        looked.await.unwrap_or_default()
     }
 
     async fn take_outbox(&mut self) -> Result<(), LedgerError> {
@@ -194,7 +201,7 @@ fn came_down(detail: &str) -> String {
 }
 
 /// What may be shown of a text that comes from a process: no paths, one line, bounded.
-fn public(detail: &str) -> String {
+pub(super) fn public(detail: &str) -> String {
     let words = detail.split_whitespace().map(|word| if word.contains('/') { "<path>" } else { word });
     let mut text = words.collect::<Vec<_>>().join(" ");
     text.truncate(boundary::floor(&text, REASON_BYTES));

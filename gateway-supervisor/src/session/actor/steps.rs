@@ -11,7 +11,7 @@ use protocol::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Actor, GRACE};
+use super::{Actor, GRACE, happenings::public};
 use crate::{
     control::socket::runtime_folder,
     ledger::record::Entry,
@@ -20,6 +20,7 @@ use crate::{
         state::{Launch, Life, Process},
     },
     worker::{carrier::Carrier, link::Peer, orphans, place, spawn::Born},
+    workspace::plan,
 };
 
 /// More steps than any state needs before it rests.
@@ -34,6 +35,7 @@ impl Actor {
         for _ in 0..STEPS {
             let done = match converge::next(&self.state, &self.wire) {
                 Step::Rest => break,
+                Step::MakeWorkspace => self.make_workspace().await,
                 Step::Start => self.start_worker().await,
                 Step::Find => {
                     self.find_worker();
@@ -61,6 +63,24 @@ impl Actor {
             // Also a worker that is not reached yet has only so long.
             self.kill_at.get_or_insert(Instant::now() + GRACE);
         }
+    }
+
+    /// Makes the session's worktree. A failure ends the run; the next one tries again.
+    async fn make_workspace(&mut self) -> bool {
+        let entry = match plan::make(&self.state.birth.workspace, &self.house.config).await {
+            Ok(workspace) => Entry::WorkspaceReady { workspace: Box::new(workspace) },
+            Err(error) => {
+                tracing::error!(session = %self.state.birth.session_id, %error, "the session's worktree was not made");
+                let message =
+                    format!("the session's worktree could not be made: {}", public(&error.to_string()));
+                Entry::LaunchFailed {
+                    launch: self.state.launches + 1,
+                    code: ErrorCode::LaunchFailed,
+                    message,
+                }
+            }
+        };
+        self.must_record(vec![entry]).await
     }
 
     async fn start_worker(&mut self) -> bool {

@@ -18,6 +18,7 @@ use protocol::{
     timestamp::Timestamp,
     turn::{Reply, Turn},
     wire::to_supervisor::WorkerRecord,
+    workspace::{Workspace, WorkspaceKind},
 };
 
 use super::{
@@ -54,6 +55,7 @@ impl State {
             records: 1,
             revision: 1,
             lease: birth.lease,
+            placed: !matches!(birth.workspace.kind, WorkspaceKind::Worktree { .. }),
             life: Life::Live,
             process: Process::None,
             launches: 0,
@@ -120,10 +122,7 @@ impl State {
             Entry::Prepared { prepared, .. } => {
                 self.progress(prepared.action_id, Progress::Prepared(Box::new(prepared.clone())));
             }
-            Entry::Receipt { receipt, .. } => {
-                self.observed.receipt(receipt);
-                self.progress(receipt.action_id, Progress::Done(Arc::new(receipt.clone())));
-            }
+            Entry::Receipt { receipt, .. } => self.received(receipt),
             Entry::RunEnded { run_id, outcome, detail, .. } => self.run_ended(*run_id, *outcome, detail),
             Entry::LaunchFailed { code, message, .. } => self.launch_failed(*code, message),
             Entry::WorkerGone { launch, .. } => {
@@ -137,6 +136,7 @@ impl State {
             }
             Entry::LeaseExpired if self.life == Life::Live => self.life = Life::LeaseExpired,
             Entry::LeaseExpired => {}
+            Entry::WorkspaceReady { workspace } => self.place(workspace),
             Entry::RootReplaced { reason } => self.trouble.root = Some(reason.clone()),
             Entry::Recovered { recovery_id, input, lease } => {
                 self.keys.recoveries.insert(recovery_id.clone(), (*input, *lease));
@@ -188,6 +188,16 @@ impl State {
             run.outcome = RunOutcome::Failed;
             run.open = None;
         }
+    }
+
+    fn place(&mut self, workspace: &Workspace) {
+        self.birth.workspace = workspace.clone();
+        self.placed = true;
+    }
+
+    fn received(&mut self, receipt: &Receipt) {
+        self.observed.receipt(receipt);
+        self.progress(receipt.action_id, Progress::Done(Arc::new(receipt.clone())));
     }
 
     fn resolved(&mut self, action_id: ActionId, resolution: Resolution) {
@@ -339,6 +349,7 @@ fn asked(entry: &Entry, number: u64) -> Option<(RecordId, Digest)> {
         | Entry::Resolved { .. }
         | Entry::LeaseRenewed { .. }
         | Entry::LeaseExpired
+        | Entry::WorkspaceReady { .. }
         | Entry::RootReplaced { .. }
         | Entry::Recovered { .. }
         | Entry::StopRequested { .. }

@@ -2,10 +2,16 @@
 
 use std::collections::HashMap;
 
-use protocol::{action::Resolution, failure::ErrorCode, id::ActionId, session::RunOutcome};
+use protocol::{
+    action::{Effect, Resolution},
+    failure::ErrorCode,
+    id::ActionId,
+    session::RunOutcome,
+    tool::ToolKind,
+};
 
 use super::{ActionRecord, Life, Progress, State};
-use crate::ledger::record::Entry;
+use crate::{ledger::record::Entry, supervisor::clear::Leftover};
 
 /// What was found out about the interrupted actions that had been prepared.
 pub(crate) type Findings = HashMap<ActionId, (Resolution, String)>;
@@ -19,6 +25,31 @@ impl State {
             .filter_map(|action| match &action.progress {
                 Progress::Prepared(prepared) => Some((**prepared).clone()),
                 Progress::Authorized | Progress::Done(_) | Progress::Resolved(_) => None,
+            })
+            .collect()
+    }
+
+    /// Writes that have no receipt: what they may have left beside their files is to be cleared up.
+    pub(crate) fn left_behind(&self) -> Vec<Leftover> {
+        let Some(answer) = self.open_run().and_then(|run| run.answer.as_ref()) else { return Vec::new() };
+        let writes = answer.actions.iter().zip(&answer.reply.actions);
+        writes
+            .filter(|(_, asked)| asked.tool.kind() == ToolKind::Writes)
+            .filter_map(|(action, asked)| match &action.progress {
+                Progress::Authorized => {
+                    let input = asked.input.value();
+                    let path = ["file_path", "notebook_path"].iter().find_map(|name| input[name].as_str())?;
+                    Some(Leftover { action_id: action.action_id, path: path.into(), write: None })
+                }
+                Progress::Prepared(prepared) => match &prepared.effect {
+                    Effect::Write(write) => Some(Leftover {
+                        action_id: action.action_id,
+                        path: write.path.clone(),
+                        write: Some(write.clone()),
+                    }),
+                    Effect::Command { .. } | Effect::Subsession { .. } => None,
+                },
+                Progress::Done(_) | Progress::Resolved(_) => None,
             })
             .collect()
     }

@@ -1,5 +1,6 @@
 //! Keys, order, waits, and refusals.
 
+use protocol::profile::Profile;
 use tokio::time::Instant;
 
 use super::*;
@@ -76,7 +77,9 @@ async fn a_start_that_can_not_be_leaves_no_session() {
     let absent = StartInput { working_directory: "/absent/for/sure".into(), ..good() };
     let blank = StartInput { prompt: " ".into(), ..good() };
     let slow = StartInput { wait_seconds: Some(51), ..good() };
-    let writes = StartInput { capability_profile: Some(protocol::profile::Profile::DirectWrite), ..good() };
+    let as_profile = |profile| StartInput { capability_profile: Some(profile), ..good() };
+    let writes = StartInput { working_directory: "/".into(), ..as_profile(Profile::DirectWrite) };
+    let without_git = as_profile(Profile::WorktreeWrite);
     let delegates =
         StartInput { subagent_policy: Some(protocol::profile::SubagentPolicy::DeepseekExplicit), ..good() };
     for (input, expected, named) in [
@@ -84,7 +87,8 @@ async fn a_start_that_can_not_be_leaves_no_session() {
         (absent, "invalid_argument", "working_directory"),
         (blank, "invalid_argument", "prompt"),
         (slow, "invalid_argument", "wait_seconds"),
-        (writes, "not_available", "direct_write"),
+        (writes, "invalid_argument", "working_directory"),
+        (without_git, "not_available", "git"),
         (delegates, "invalid_argument", "worktree_write"),
     ] {
         let failure = rig.gateway.start(input, Caller::default()).await.unwrap_err();

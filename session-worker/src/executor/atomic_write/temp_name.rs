@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 
-use protocol::{digest::hex, id::ActionId};
+use protocol::{action::temporary_name, id::ActionId};
 
 /// The name of an action's staged file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct TempName(String);
 impl TempName {
     /// The name for this action.
     pub(crate) fn for_action(action: ActionId) -> Self {
-        Self(format!(".gateway-{}.tmp", hex(action.as_bytes())))
+        Self(temporary_name(action))
     }
 
     /// The name as text.
