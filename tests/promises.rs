@@ -11,5 +11,6 @@ mod mcp_surface;
 mod no_leaks;
 mod owner;
 mod restart;
+mod skills;
 mod worktree;
 mod writing;

@@ -7,6 +7,7 @@
 mod file;
 mod git_place;
 mod places;
+mod skills;
 mod toolchains;
 
 use std::{
@@ -23,7 +24,10 @@ use protocol::limits::{LEASE, LEASE_MAX, LEASE_MIN, TURN_BYTES};
 
 pub use git_place::GitPlace;
 
-use crate::mcp::{config::ResponseMode, failure::TextMode};
+use crate::{
+    mcp::{config::ResponseMode, failure::TextMode},
+    skill::{Allowlist, InvalidAllowlist},
+};
 
 /// Where the gateway listens when nothing else is set.
 const LISTEN: &str = "127.0.0.1:7380";
@@ -50,6 +54,8 @@ pub struct Config {
     pub response: ResponseMode,
     /// How much of a result is repeated as text.
     pub text: TextMode,
+    /// The skills that a session may be started with.
+    pub skills: Allowlist,
     /// Homes whose credential stores are protected: `$HOME`, then the account's own.
     pub homes: Vec<PathBuf>,
     /// What is protected beyond the built-in list.
@@ -80,6 +86,14 @@ pub enum ConfigError {
         path: PathBuf,
         /// Why, with the line or the key.
         reason: String,
+    },
+    /// The list of skills can't be used.
+    #[error("{place}: {reason}")]
+    Skills {
+        /// Where the list stands.
+        place: &'static str,
+        /// What is wrong, and where in it.
+        reason: InvalidAllowlist,
     },
     /// No place for the state is known.
     #[error("neither CLAUDE_TOOLS_STATE_DIR nor HOME is set; set one to an absolute path")]
@@ -126,6 +140,7 @@ impl Config {
                 "full or summary",
                 &[("full", TextMode::Full), ("summary", TextMode::Summary)],
             )?,
+            skills: skills::read(&settings)?,
             homes,
             protected,
             command_environment,

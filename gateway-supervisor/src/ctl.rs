@@ -10,13 +10,14 @@ mod doctor;
 mod page;
 mod select;
 mod sessions;
+mod skill;
 
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
 
-use args::{Arguments, Command};
+use args::{Arguments, Command, SkillCommand};
 use clap::{CommandFactory, Parser};
 use protocol::{
     failure::{ErrorCode, Failure},
@@ -84,9 +85,14 @@ pub fn main() -> ExitCode {
     if let Command::Completions { shell } = arguments.command {
         return completions(shell, &arguments);
     }
-    let outcome = Config::load()
-        .map_err(|e| CtlError::failed(e.to_string(), "set it right, then ask again"))
-        .and_then(|config| perform(&arguments.command, &config));
+    let outcome = if let Command::Skill { command: SkillCommand::Hash { file, id } } = &arguments.command {
+        // Helps to set the settings right, so it can't need them.
+        skill::hash(file, id.as_deref())
+    } else {
+        Config::load()
+            .map_err(|e| CtlError::failed(e.to_string(), "set it right, then ask again"))
+            .and_then(|config| perform(&arguments.command, &config))
+    };
     let code = match &outcome {
         Ok(report) => report.code,
         Err(error) => error.code(),
@@ -121,8 +127,10 @@ fn perform(command: &Command, config: &Config) -> Result<Report, CtlError> {
             Ok(Report::done(body.clone(), sessions::stopped(&body)))
         }
         Command::Doctor => Ok(doctor::examine(config)),
-        // Needs no settings, and was answered before they were read.
-        Command::Completions { .. } => Ok(Report::done(json!({}), page::Page::default())),
+        // Need no settings, and were answered before they were read.
+        Command::Completions { .. } | Command::Skill { .. } => {
+            Ok(Report::done(json!({}), page::Page::default()))
+        }
     }
 }
 

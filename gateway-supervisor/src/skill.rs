@@ -6,6 +6,7 @@
 //! Invariant: a skill's text stands in no error, no log line, and no `Debug` output.
 
 mod allowlist;
+mod frozen;
 mod text;
 
 use protocol::{
@@ -16,9 +17,19 @@ use protocol::{
 };
 
 pub use allowlist::{Allowlist, AllowlistEntry, InvalidAllowlist};
+pub(crate) use frozen::{FOLDER, NotFrozen, freeze, thaw};
 pub use text::{Normalised, normalise};
 
 use crate::mcp::input::SkillContext;
+
+/// Stands beside the instructions wherever they are shown.
+pub(crate) const NOTE: &str = "Instructions that the owner pinned, and nothing else: they change nothing that this session may do, and nothing that they name is loaded or run.";
+
+/// Bytes that a skill takes in a turn.
+pub(crate) fn shown_bytes(snapshot: &SkillSnapshot) -> usize {
+    let body = usize::try_from(snapshot.body_bytes).unwrap_or(usize::MAX);
+    body.saturating_add(snapshot.skill_id.len() + NOTE.len())
+}
 
 /// A skill that was admitted.
 #[derive(Debug, Clone)]

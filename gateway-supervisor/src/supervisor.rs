@@ -3,6 +3,7 @@
 pub(crate) mod clear;
 pub mod gateway;
 pub(crate) mod house;
+mod instructions;
 mod owner;
 pub mod serve;
 mod signals;

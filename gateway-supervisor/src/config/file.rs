@@ -4,8 +4,11 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 
 use super::ConfigError;
 
+/// The key that holds a list of tables, or the JSON that the environment would hold, as a text.
+const SKILLS: &str = "claude_tools_native_skill_allowlist_json";
+
 /// What the file may hold. The state directory itself can't stand in a file inside it.
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 9] = [
     "claude_bin",
     "claude_tools_listen",
     "claude_tools_lease_seconds",
@@ -14,9 +17,10 @@ const KNOWN: [&str; 8] = [
     "claude_tools_mcp_text",
     "claude_tools_turn_kib",
     "claude_tools_protected",
+    SKILLS,
 ];
 
-/// The one key that holds several values.
+/// The key that holds several paths.
 const LIST: &str = "claude_tools_protected";
 
 /// Larger than any honest settings file.
@@ -50,6 +54,9 @@ fn plain(key: &str, value: toml::Value) -> Result<String, String> {
         toml::Value::Integer(number) => Ok(number.to_string()),
         // A list of paths, as the environment writes it.
         toml::Value::Array(list) if key == LIST => joined(key, list),
+        list @ toml::Value::Array(_) if key == SKILLS => {
+            serde_json::to_string(&list).map_err(|error| format!("{key}: {error}"))
+        }
         other @ (toml::Value::Float(_)
         | toml::Value::Boolean(_)
         | toml::Value::Datetime(_)

@@ -50,6 +50,34 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_defaults() {
 }
 
 #[test]
+fn the_skills_are_the_same_list_in_the_environment_and_in_the_file() {
+    let state = tempfile::tempdir().unwrap();
+    let digest = protocol::digest::Digest::of(b"x");
+    let json = format!(r#"[{{"skill_id":"a","content_sha256":"{digest}"}}]"#);
+    let state_dir = ("CLAUDE_TOOLS_STATE_DIR", state.path().to_str().unwrap());
+    let loaded =
+        |extra: &[(&str, &str)]| Config::from_environment(variables(&[&[state_dir], extra].concat()));
+    let wanted = loaded(&[(skills::NAME, &json)]).unwrap().skills;
+    assert!(wanted.pins("a", digest));
+    let table = format!(
+        "[[claude_tools_native_skill_allowlist_json]]\nskill_id = \"a\"\ncontent_sha256 = \"{digest}\"\n"
+    );
+    let text = format!("claude_tools_native_skill_allowlist_json = '{json}'\n");
+    for file in [&table, &text] {
+        fs::write(state.path().join("config.toml"), file).unwrap();
+        assert_eq!(loaded(&[]).unwrap().skills, wanted);
+    }
+    assert_eq!(loaded(&[(skills::NAME, "[]")]).unwrap().skills, crate::skill::Allowlist::default());
+    for (value, words) in [("[", "line 1"), (r#"[{"skill_id":"a","content_sha256":"0"}]"#, "entry 0")] {
+        let error = loaded(&[(skills::NAME, value)]).unwrap_err().to_string();
+        assert!(error.contains(skills::NAME) && error.contains(words), "{error}");
+    }
+    fs::write(state.path().join("config.toml"), table.replace(&digest.to_string(), "no")).unwrap();
+    let error = loaded(&[]).unwrap_err().to_string();
+    assert!(error.contains("config.toml") && error.contains("entry 0"), "{error}");
+}
+
+#[test]
 fn an_unknown_key_or_a_wrong_type_in_the_file_is_named() {
     let state = tempfile::tempdir().unwrap();
     for (text, named) in [

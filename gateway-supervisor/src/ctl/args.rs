@@ -1,7 +1,7 @@
 //! The command line.
 #![expect(clippy::disallowed_methods, reason = "what a terminal says of its colours")]
 
-use std::{env, io::IsTerminal};
+use std::{env, io::IsTerminal, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 
@@ -38,10 +38,28 @@ pub(super) enum Command {
     },
     /// What is wrong here, and what mends it. Needs no running gateway.
     Doctor,
+    /// Skills that sessions may be started with.
+    Skill {
+        #[command(subcommand)]
+        command: SkillCommand,
+    },
     /// A completion script for a shell.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
+    },
+}
+
+/// What the owner asks about skills.
+#[derive(Debug, Subcommand)]
+pub(super) enum SkillCommand {
+    /// Print the allowlist entry that pins this text. Needs no running gateway.
+    Hash {
+        /// A SKILL.md.
+        file: PathBuf,
+        /// The skill's id; its folder's name where it is left out.
+        #[arg(long)]
+        id: Option<String>,
     },
 }
 

@@ -40,6 +40,7 @@ pub(in crate::ledger) mod format;
 pub(in crate::ledger) mod reader;
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, OpenOptions, Permissions},
     io,
     os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt},
@@ -51,6 +52,7 @@ use protocol::id::SessionId;
 
 use self::reader::Position;
 use super::error::{Damage, LedgerError};
+use crate::skill::FOLDER as SKILLS;
 
 /// The journal's name in the session's folder.
 pub(in crate::ledger) const NAME: &str = "journal";
@@ -205,6 +207,13 @@ fn write_durably(folder: &Path, bytes: &[u8]) -> io::Result<File> {
 
 /// Removes what an unfinished creation left. A folder with anything else in it is left alone.
 pub(in crate::ledger) fn remove_unfinished(folder: &Path) {
+    let ours = |name: &OsStr| name == UNFINISHED || name == SKILLS;
+    let Ok(found) = fs::read_dir(folder) else { return };
+    if !found.flatten().all(|entry| ours(&entry.file_name())) {
+        return;
+    }
+    // Texts that were kept for a session that nobody was told of.
+    let _ = fs::remove_dir_all(folder.join(SKILLS));
     let _ = fs::remove_file(folder.join(UNFINISHED));
     let _ = fs::remove_dir(folder);
 }

@@ -8,17 +8,20 @@ use protocol::{
     limits::{KEY_CHARS, PROMPT_BYTES, REPLY_CALLS, SKILLS, WAIT_SECONDS},
     profile::{Profile, SubagentPolicy},
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::{
     describe,
-    input::{ContinueInput, RecoverInput, ReplyInput, StartInput, StatusInput, StopInput},
+    input::{ContinueInput, RecoverInput, ReplyInput, SkillContext, StartInput, StatusInput, StopInput},
     tool::SessionTool,
 };
 
 /// `wait_seconds` of start, continue and reply where it is left out.
 const WAIT_FOR_TURN: u64 = 30;
+
+/// The field that holds skills.
+const SKILL_CONTEXTS: &str = "skill_contexts";
 
 /// How much of a refused value an error repeats: enough to recognise it, whatever was sent.
 const ECHO_BYTES: usize = 400;
@@ -97,6 +100,9 @@ fn blame<T: DeserializeOwned>(arguments: &mut Value, error: &str) -> String {
     for name in names {
         let Some(taken) = arguments.as_object_mut().and_then(|fields| fields.remove(&name)) else { continue };
         let same = T::deserialize(&*arguments).is_err_and(|other| other.to_string() == error);
+        if !same && name == SKILL_CONTEXTS {
+            return skills_blame(&taken);
+        }
         if !same {
             return format!("field `{name}`: {error}");
         }
@@ -105,6 +111,15 @@ fn blame<T: DeserializeOwned>(arguments: &mut Value, error: &str) -> String {
         }
     }
     error.to_owned()
+}
+
+/// What a skill says is in no error, so what was sent in its place is not repeated either.
+fn skills_blame(value: &Value) -> String {
+    let Some(skills) = value.as_array() else {
+        return format!("field `{SKILL_CONTEXTS}`: expected a list of {{skill_id, content}}");
+    };
+    let wrong = skills.iter().position(|skill| SkillContext::deserialize(skill).is_err()).unwrap_or_default();
+    format!("field `{SKILL_CONTEXTS}`, entry {wrong}: expected exactly the texts `skill_id` and `content`")
 }
 
 fn shortened(mut text: String) -> String {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use protocol::profile::{Profile, SubagentPolicy};
 
 /// One pinned skill.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct SkillContext {
@@ -15,6 +15,12 @@ pub struct SkillContext {
     pub skill_id: String,
     /// The whole text of its SKILL.md.
     pub content: String,
+}
+
+impl std::fmt::Debug for SkillContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SkillContext").field("skill_id", &self.skill_id).finish_non_exhaustive()
+    }
 }
 
 /// One tool call of a reply.

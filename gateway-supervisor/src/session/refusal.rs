@@ -125,6 +125,26 @@ pub(crate) fn not_available(what: &str, instead: &'static str) -> Failure {
     Failure::fixed(ErrorCode::NotAvailable, format!("{what} is not offered by this installation"), instead)
 }
 
+/// The skills of a start can't be kept: no session was made.
+pub(crate) fn not_kept() -> Failure {
+    Failure::passing(
+        ErrorCode::LedgerUnavailable,
+        "the instructions of the skills could not be kept on the disk, so no session was started",
+        "make the same call again with the same key once the owner mended it; gatewayctl doctor says how",
+    )
+}
+
+/// A frozen text is not there any more. What the call committed stays.
+pub(crate) fn skill_lost(skill_id: &str) -> Failure {
+    Failure::fixed(
+        ErrorCode::LedgerUnavailable,
+        format!(
+            "the frozen instructions of the skill {skill_id:?} are missing or changed, so the turn that shows them is held back; it stays open and nothing else is lost"
+        ),
+        "make the same call again with the same key once the owner put the file back (the gateway's log says why it was refused), or end the session with native_session_stop and start another with the same skills",
+    )
+}
+
 pub(crate) fn too_many_waiters(session: SessionId) -> Failure {
     Failure::passing(
         ErrorCode::LimitReached,

@@ -11,7 +11,7 @@ use protocol::{
     failure::Failure,
     id::{ClaudeSessionId, IdempotencyKey, RunId, SessionId},
     lease::Lease,
-    limits::SKILLS,
+    limits::{PROMPT_PREVIEW_BYTES, SKILLS},
     profile::{Profile, SubagentPolicy},
     timestamp::Timestamp,
     workspace::{RootIdentity, Workspace, WorkspaceKind},
@@ -21,9 +21,16 @@ use super::{call, ground, refusal};
 use crate::{
     config::Config,
     ledger::record::{Created, Entry, Record, RunStarted},
-    mcp::input::StartInput,
+    mcp::input::{SkillContext, StartInput},
+    skill::{self, Allowlist, Skill},
     workspace::{git::GitError, plan, worktree::Unsuitable},
 };
+
+/// What a first turn shows beside skills: the head of the prompt and the tools.
+const BESIDE_SKILLS_BYTES: usize = PROMPT_PREVIEW_BYTES + TOOLS_BYTES;
+
+/// Names, descriptions and schemas of all tools.
+const TOOLS_BYTES: usize = 9 * 1024;
 
 /// A start whose arguments are within their bounds.
 #[derive(Debug, Clone)]
@@ -39,7 +46,7 @@ pub(crate) struct Start {
     label: Option<String>,
     profile: Profile,
     policy: SubagentPolicy,
-    skills: usize,
+    skills: Vec<SkillContext>,
 }
 
 /// Where and how long a session is born to live.
@@ -69,9 +76,10 @@ pub(crate) fn check(input: StartInput) -> Result<Start, Failure> {
             "deepseek_explicit needs the capability_profile worktree_write",
         ));
     }
-    let skills = input.skill_contexts.map_or(0, |skills| skills.len());
-    if skills > SKILLS {
-        return Err(refusal::argument("skill_contexts", format!("expected at most {SKILLS}, got {skills}")));
+    let skills = input.skill_contexts.unwrap_or_default();
+    if skills.len() > SKILLS {
+        let got = skills.len();
+        return Err(refusal::argument("skill_contexts", format!("expected at most {SKILLS}, got {got}")));
     }
     Ok(Start { key, input: digest, wait, prompt, directory, label, profile, policy, skills })
 }
@@ -92,11 +100,14 @@ fn absolute(text: &str) -> Result<PathBuf, Failure> {
 /// Whether this installation offers what is asked, and the directory as it is now: for a worktree, the source. Blocks on
 /// the file system.
 pub(crate) fn look(start: &Start, config: &Config) -> Result<Workspace, Failure> {
-    if start.skills > 0 {
-        return Err(refusal::not_available(
-            "a skill: none is in the owner's allowlist, and the allowlist",
-            "start the session without skill_contexts",
-        ));
+    match start.policy {
+        SubagentPolicy::None => {}
+        SubagentPolicy::DeepseekExplicit => {
+            return Err(refusal::not_available(
+                "the subagent_policy deepseek_explicit",
+                "start the session with subagent_policy none",
+            ));
+        }
     }
     let root = start.directory.canonicalize().map_err(|error| no_directory(&error))?;
     let identity = RootIdentity::at(&root).map_err(|error| no_directory(&error))?;
@@ -146,8 +157,25 @@ fn no_directory(error: &io::Error) -> Failure {
     refusal::argument("working_directory", why)
 }
 
+/// The skills of a start, as the owner's allowlist pins them, where a turn of `turn_bytes` can show them whole.
+pub(crate) fn skills(start: &Start, allowlist: &Allowlist, turn_bytes: usize) -> Result<Vec<Skill>, Failure> {
+    let skills =
+        skill::admit(&start.skills, allowlist).map_err(|why| refusal::argument("skill_contexts", why))?;
+    let bytes: usize = skills.iter().map(|skill| skill::shown_bytes(&skill.snapshot)).sum();
+    let room = turn_bytes.saturating_sub(BESIDE_SKILLS_BYTES);
+    if bytes > room && !skills.is_empty() {
+        return Err(refusal::argument(
+            "skill_contexts",
+            format!(
+                "the instructions together take {bytes} bytes of a turn, and this gateway's turns have room for {room}; the owner can raise CLAUDE_TOOLS_TURN_KIB"
+            ),
+        ));
+    }
+    Ok(skills)
+}
+
 /// The first records of the session.
-pub(crate) fn born(start: Start, workspace: Workspace, cradle: Cradle) -> Vec<Record> {
+pub(crate) fn born(start: Start, workspace: Workspace, cradle: Cradle, skills: &[Skill]) -> Vec<Record> {
     let now = Timestamp::now();
     let created = Created {
         session_id: cradle.session,
@@ -158,7 +186,7 @@ pub(crate) fn born(start: Start, workspace: Workspace, cradle: Cradle) -> Vec<Re
         profile: start.profile,
         subagent_policy: start.policy,
         label: start.label,
-        skills: Vec::new(),
+        skills: skills.iter().map(|skill| skill.snapshot.clone()).collect(),
         lease: Lease::grant(now, cradle.lease),
         lease_millis: u64::try_from(cradle.lease.as_millis()).unwrap_or(u64::MAX),
         conversation: cradle.conversation,
@@ -173,4 +201,25 @@ pub(crate) fn born(start: Start, workspace: Workspace, cradle: Cradle) -> Vec<Re
     };
     let entries = [Entry::Created(Box::new(created)), Entry::RunStarted(run)];
     entries.map(|entry| Record { at: now, entry }).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::{
+        limits::{KEY_CHARS, SKILL_BYTES, TURN_BYTES},
+        tool::ToolName,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_turn_holds_all_tools_and_as_many_instructions_as_a_session_takes() {
+        let tools: usize = ToolName::ALL
+            .iter()
+            .map(|tool| tool.name().len() + tool.description().len() + tool.input_schema().to_string().len())
+            .sum();
+        assert!(tools <= TOOLS_BYTES, "{tools}");
+        let around = SKILLS * (skill::NOTE.len() + KEY_CHARS);
+        assert!(SKILL_BYTES + around + BESIDE_SKILLS_BYTES <= TURN_BYTES, "{around}");
+    }
 }

@@ -207,6 +207,8 @@ pub struct PendingTurn {
 pub struct SkillInstructions {
     /// The skill.
     pub skill_id: String,
+    /// What they are, and what they are not.
+    pub note: &'static str,
     /// Its instructions.
     pub instructions: String,
 }

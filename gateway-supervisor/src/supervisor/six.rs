@@ -105,7 +105,7 @@ impl Gateway {
                 handle.ask(|answer| Ask::View(shown, answer)).await.map_err(|TaskGone| self.gone())?
             }
         };
-        Ok(*view)
+        self.with_instructions(*view).await
     }
 
     fn gone(&self) -> Failure {
@@ -125,14 +125,17 @@ impl Gateway {
         }
         let (session, gateway) = (SessionId::mint(), self.clone());
         let looked = tokio::task::spawn_blocking(move || {
-            start::look(&asked, &gateway.0.house.config).map(|found| (asked, found))
+            let config = &gateway.0.house.config;
+            let skills = start::skills(&asked, &config.skills, config.turn_bytes)?;
+            start::look(&asked, config).map(|found| (asked, found, skills))
         });
-        let (asked, found) =
+        let (asked, found, skills) =
             looked.await.map_err(|_| refusal::internal("looking at the working directory"))??;
         let config = &self.0.house.config;
         let workspace = start::place(&asked, found, (session, config)).await?;
         let cradle = start::Cradle { session, lease: config.lease, conversation: caller.conversation };
-        let records = start::born(asked, workspace, cradle);
+        let records = start::born(asked, workspace, cradle, &skills);
+        self.freeze(session, skills).await?;
         let durable = match self.0.house.ledger.create(session, records).await {
             Ok(durable) => durable,
             // The index did not know it, the ledger does: the session is there.

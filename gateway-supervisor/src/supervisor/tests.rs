@@ -191,6 +191,7 @@ async fn open(folder: PathBuf, lease: Duration, fakes: Fakes) -> Gateway {
         turn_bytes: TURN_BYTES,
         response: ResponseMode::Json,
         text: TextMode::Full,
+        skills: crate::skill::Allowlist::default(),
         homes: vec![],
         protected: Vec::new(),
         command_environment: Vec::new(),

@@ -147,6 +147,8 @@ fn a_creation_that_was_never_finished_leaves_nothing() {
     let folder = state.path().join("sessions").join(SessionId::mint().to_string());
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("journal.new"), "GWLED").unwrap();
+    fs::create_dir(folder.join("skills")).unwrap();
+    fs::write(folder.join("skills/text"), "kept before its record").unwrap();
     assert_eq!(state.open().sessions(), []);
     assert!(!folder.exists());
 }

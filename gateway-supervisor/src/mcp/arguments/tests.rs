@@ -115,6 +115,17 @@ fn a_huge_wrong_value_is_not_repeated() {
 }
 
 #[test]
+fn what_a_skill_says_is_not_repeated() {
+    let skill = json!({"skill_id": "a", "content": "CANARY"});
+    for value in
+        [json!("CANARY"), json!(["CANARY"]), json!([skill, {"skill_id": ["CANARY"], "content": "b"}])]
+    {
+        let text = refusal(SessionTool::Start, &changed(SessionTool::Start, "skill_contexts", value));
+        assert!(text.contains("`skill_contexts") && !text.contains("CANARY"), "{text}");
+    }
+}
+
+#[test]
 fn only_calls_that_may_wait_count_as_waiters() {
     let waits = |tool, seconds: Value| {
         parse(tool, changed(tool, "wait_seconds", seconds).as_object().unwrap().clone()).unwrap().waits()

@@ -15,6 +15,7 @@ use super::{
     },
     cut::{self, Whole},
 };
+use crate::skill;
 
 /// Rough size of a result beside its text: ids, names, flags.
 const ENVELOPE_BYTES: usize = 128;
@@ -24,7 +25,9 @@ pub(super) fn view(state: &State, turn: &Turn, turn_bytes: usize) -> PendingTurn
     let run = state.run.as_ref();
     let prompt = run.filter(|_| first).map(prompt);
     let tools = first.then(|| tools(state));
-    let used = prompt.as_ref().map_or(0, String::len) + tools.as_deref().map_or(0, size);
+    // The instructions themselves are put in for ChatGPT alone, when the view leaves for it.
+    let skills: usize = if first { state.birth.skills.iter().map(skill::shown_bytes).sum() } else { 0 };
+    let used = prompt.as_ref().map_or(0, String::len) + tools.as_deref().map_or(0, size) + skills;
     let room = turn_bytes.saturating_sub(used);
     PendingTurn {
         turn_id: turn.turn_id.to_string(),
