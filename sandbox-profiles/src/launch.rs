@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
+    fs::File,
     io::{self, PipeReader, PipeWriter},
     net::TcpListener,
     os::fd::OwnedFd,
@@ -116,7 +117,7 @@ pub enum Request {
 /// A program that runs behind the walls. Dropping it ends everything in its cage, without waiting for it.
 #[derive(Debug)]
 pub struct Caged {
-    /// Writes to its standard input; take and drop it to close that.
+    /// Writes to its standard input, where that was asked for; take and drop it to close that.
     pub stdin: Option<PipeWriter>,
     /// Its standard output. At the end no process of the cage holds the other end, so it always comes to an end.
     pub stdout: Option<PipeReader>,
@@ -212,7 +213,20 @@ pub fn spawn_command(
     spec: &SandboxSpec,
     program: &Program,
 ) -> Result<Caged, WallError> {
-    start(&cages.keeper, spec, program)
+    start(&cages.keeper, spec, program, Input::Typed)
+}
+
+/// Like [`spawn_command`], with nothing to read: `/dev/null` rather than a pipe that ends at once, for programs such as
+/// `rg` take a pipe for what they should search.
+///
+/// # Errors
+/// As [`spawn_command`].
+pub fn spawn_command_without_input(
+    cages: &CommandCages,
+    spec: &SandboxSpec,
+    program: &Program,
+) -> Result<Caged, WallError> {
+    start(&cages.keeper, spec, program, Input::Nothing)
 }
 
 /// Starts Claude Code in a cage whose only network is the returned listener: what connects to it is that process.
@@ -256,18 +270,37 @@ impl ClaudeCage {
     /// # Errors
     /// As [`spawn_command`].
     pub fn spawn(self, spec: &SandboxSpec, program: &Program) -> Result<Caged, WallError> {
-        let mut caged = start(&self.keeper, spec, program)?;
+        let mut caged = start(&self.keeper, spec, program, Input::Typed)?;
         caged._keeper = Some(self.keeper);
         Ok(caged)
     }
 }
 
-fn start(keeper: &os::Keeper, spec: &SandboxSpec, program: &Program) -> Result<Caged, WallError> {
+/// What a program's standard input is.
+#[derive(Clone, Copy)]
+enum Input {
+    Typed,
+    Nothing,
+}
+
+fn start(
+    keeper: &os::Keeper,
+    spec: &SandboxSpec,
+    program: &Program,
+    input: Input,
+) -> Result<Caged, WallError> {
     spec.validate()?;
-    let (streams, (stdin, stdout, stderr)) =
-        pipes().map_err(|source| WallError::Helper { asking: "for pipes", source })?;
+    let for_pipes = |source| WallError::Helper { asking: "for pipes", source };
+    let (mut streams, (stdin, stdout, stderr)) = pipes().map_err(for_pipes)?;
+    let stdin = match input {
+        Input::Typed => Some(stdin),
+        Input::Nothing => {
+            streams.stdin = File::open("/dev/null").map_err(for_pipes)?.into();
+            None
+        }
+    };
     let cage = keeper.spawn(spec, Some(program), &streams)?;
-    Ok(Caged { stdin: Some(stdin), stdout: Some(stdout), stderr: Some(stderr), cage, _keeper: None })
+    Ok(Caged { stdin, stdout: Some(stdout), stderr: Some(stderr), cage, _keeper: None })
 }
 
 type OurEnds = (PipeWriter, PipeReader, PipeReader);

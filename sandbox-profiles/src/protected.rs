@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod links;
+mod names;
 #[cfg(test)]
 mod tests;
 
@@ -13,11 +14,12 @@ use std::{
     fs::{File, Metadata},
     io,
     os::unix::fs::MetadataExt,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use crate::spec::AbsolutePath;
 use links::LinkIndex;
+use names::{has_prefix_below, is_below, is_process, starts_as_the_system_compares};
 
 /// Where protected paths come from.
 #[derive(Debug, Clone, Default)]
@@ -200,6 +202,14 @@ impl Protected {
         }
         outermost.into_iter().filter_map(|path| AbsolutePath::new(path).ok()).collect()
     }
+
+    /// Other names of protected files below these folders, to hide from a cage as well. A limit: at most half a million
+    /// entries are looked at, and what is linked there afterwards is not known to a cage that stands.
+    #[must_use]
+    pub fn other_names_below(&self, roots: &[PathBuf]) -> Vec<AbsolutePath> {
+        let names = self.links.other_names_below(roots);
+        names.into_iter().filter_map(|path| AbsolutePath::new(path).ok()).collect()
+    }
 }
 
 /// Where an opened file really is: the path by which the system knows it, every link resolved.
@@ -248,49 +258,4 @@ fn names_with_prefix(directory: &Path, prefix: &str) -> Vec<PathBuf> {
         .filter(|entry| starts_as_the_system_compares(&entry.file_name().to_string_lossy(), prefix))
         .map(|entry| entry.path())
         .collect()
-}
-
-/// `/proc/<pid>/…`, `/proc/self/…` and `/proc/thread-self/…`.
-fn is_process(path: &Path) -> bool {
-    let mut parts = path.components().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_string_lossy()),
-        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
-    });
-    parts.next().is_some_and(|top| top == "proc")
-        && parts.next().is_some_and(|who| {
-            who == "self" || who == "thread-self" || who.bytes().all(|byte| byte.is_ascii_digit())
-        })
-}
-
-fn is_below(path: &Path, tree: &Path) -> bool {
-    let mut path = path.components();
-    tree.components().all(|wanted| {
-        path.next().is_some_and(|found| {
-            same_as_the_system_compares(
-                &found.as_os_str().to_string_lossy(),
-                &wanted.as_os_str().to_string_lossy(),
-            )
-        })
-    })
-}
-
-fn has_prefix_below(path: &Path, directory: &Path, prefix: &str) -> bool {
-    is_below(path, directory)
-        && path
-            .components()
-            .nth(directory.components().count())
-            .is_some_and(|name| starts_as_the_system_compares(&name.as_os_str().to_string_lossy(), prefix))
-}
-
-/// macOS's file systems usually ignore case: there `.SSH` is `.ssh`. Where they don't, this protects a little more.
-fn same_as_the_system_compares(found: &str, wanted: &str) -> bool {
-    if cfg!(target_os = "macos") { found.to_lowercase() == wanted.to_lowercase() } else { found == wanted }
-}
-
-fn starts_as_the_system_compares(found: &str, prefix: &str) -> bool {
-    if cfg!(target_os = "macos") {
-        found.to_lowercase().starts_with(prefix)
-    } else {
-        found.starts_with(prefix)
-    }
 }

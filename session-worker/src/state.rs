@@ -123,8 +123,15 @@ fn gone(detail: String, had_started: bool) -> (State, Vec<Effect>) {
 }
 
 fn launch_failed(message: String, missing: Missing) -> (State, Vec<Effect>) {
-    let effects = vec![Effect::RecordGone { had_started: false, detail: message.clone() }, Effect::End];
-    (State::Ending(EndReason::LaunchFailed { message, wall: missing == Missing::Wall }), effects)
+    match missing {
+        // A record of Claude Code's end would be the first word, and it can't say that a wall was missing.
+        Missing::Wall => end(EndReason::LaunchFailed { message, wall: true }),
+        Missing::Program => {
+            let effects =
+                vec![Effect::RecordGone { had_started: false, detail: message.clone() }, Effect::End];
+            (State::Ending(EndReason::LaunchFailed { message, wall: false }), effects)
+        }
+    }
 }
 
 const fn started(state: &State) -> bool {

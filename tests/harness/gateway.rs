@@ -53,6 +53,8 @@ pub struct Gateway {
     /// The client that speaks to it.
     pub client: Client,
     supervisor: Child,
+    /// What the programs are started by; empty where they start by themselves.
+    wrapper: Vec<String>,
 }
 
 impl Gateway {
@@ -68,6 +70,20 @@ impl Gateway {
     /// Where it does not come up.
     #[must_use]
     pub fn with(settings: &[(&str, &str)]) -> Self {
+        Self::build(settings, &[])
+    }
+
+    /// Starts a gateway whose programs are started by this command, which takes their command line as further arguments.
+    ///
+    /// # Panics
+    /// Where it does not come up.
+    #[must_use]
+    pub fn behind(wrapper: &[&str]) -> Self {
+        Self::build(&[], wrapper)
+    }
+
+    fn build(settings: &[(&str, &str)], wrapper: &[&str]) -> Self {
+        let wrapper: Vec<String> = wrapper.iter().map(|word| (*word).to_owned()).collect();
         let folder = tempfile::Builder::new().prefix("gw-").tempdir().expect("a temporary folder");
         // The physical path: on macOS the temporary folder's usual path is a link.
         let root = folder.path().canonicalize().expect("the folder is there");
@@ -87,15 +103,15 @@ impl Gateway {
             ("CLAUDE_TOOLS_LEASE_SECONDS".to_owned(), "600".to_owned()),
         ]);
         environment.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let (supervisor, client) = launch(&environment, &root);
+        let (supervisor, client) = launch(&environment, &root, &wrapper);
         environment.insert("CLAUDE_TOOLS_LISTEN".to_owned(), client.address.to_string());
-        Self { folder, state, work, environment, client, supervisor }
+        Self { folder, state, work, environment, client, supervisor, wrapper }
     }
 
     /// A program of the gateway with this gateway's environment.
     #[must_use]
     pub fn command(&self, program: &str) -> Command {
-        command(&self.environment, self.folder.path(), program)
+        command((&self.environment, &self.wrapper), self.folder.path(), program)
     }
 
     /// The supervisor's pid.
@@ -119,7 +135,7 @@ impl Gateway {
     /// Starts the supervisor again, at the same address. It must be down.
     pub fn start_again(&mut self) {
         let root = self.state.parent().expect("the state lies in the folder").to_owned();
-        (self.supervisor, self.client) = launch(&self.environment, &root);
+        (self.supervisor, self.client) = launch(&self.environment, &root, &self.wrapper);
     }
 
     /// A crash and a new start.
@@ -208,16 +224,28 @@ impl Drop for Gateway {
     }
 }
 
-fn command(environment: &BTreeMap<String, String>, folder: &Path, program: &str) -> Command {
-    let mut command = Command::new(binaries::program(program));
+fn command(
+    (environment, wrapper): (&BTreeMap<String, String>, &[String]),
+    folder: &Path,
+    program: &str,
+) -> Command {
+    let program = binaries::program(program);
+    let mut command = match wrapper.split_first() {
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
     command.env_clear().envs(environment).current_dir(folder).stdin(Stdio::null());
     command
 }
 
-fn launch(environment: &BTreeMap<String, String>, folder: &Path) -> (Child, Client) {
+fn launch(environment: &BTreeMap<String, String>, folder: &Path, wrapper: &[String]) -> (Child, Client) {
     let log = folder.join("supervisor.log");
     let errors = File::options().create(true).append(true).open(&log).expect("a log file");
-    let mut child = command(environment, folder, "gateway-supervisor")
+    let mut child = command((environment, wrapper), folder, "gateway-supervisor")
         .arg("serve")
         .stdout(Stdio::piped())
         .stderr(errors)

@@ -59,6 +59,20 @@ pub fn naming(marker: &str) -> Vec<Process> {
     found
 }
 
+/// The children of a process.
+#[must_use]
+pub fn children(parent: i32) -> Vec<Process> {
+    let listing = std::process::Command::new("ps").args(["-axo", "pid=,ppid=,command="]).output();
+    let text = listing.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let (pid, of) = (words.next()?.parse().ok()?, words.next()?.parse::<i32>().ok()?);
+            (of == parent).then(|| Process { pid, command: words.collect::<Vec<_>>().join(" ") })
+        })
+        .collect()
+}
+
 #[cfg(target_os = "linux")]
 fn all(marker: &str) -> Vec<Process> {
     let mut found = Vec::new();

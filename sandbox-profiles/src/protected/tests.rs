@@ -203,3 +203,16 @@ fn beside_ones_own_folder_everything_is_others() {
     assert!(protected.reaches_below(&house.home()) && !is_open_file(&protected, &other.join("file")));
     assert!(protected.paths().iter().all(|path| !own.starts_with(path)), "a cage must not hide one's own");
 }
+
+#[test]
+fn other_names_of_protected_files_are_found_below_a_root() {
+    let house = House::build();
+    let (home, project) = (house.home(), house.home().join("project"));
+    assert!(house.protected().other_names_below(std::slice::from_ref(&project)).is_empty());
+    fs::create_dir(project.join("deep")).unwrap();
+    fs::hard_link(home.join(".ssh/id"), project.join("deep/innocent")).unwrap();
+    fs::hard_link(home.join(".netrc"), home.join(".ssh/netrc")).unwrap();
+    let found = house.protected().other_names_below(std::slice::from_ref(&project));
+    assert_eq!(found, [AbsolutePath::new(project.join("deep/innocent")).unwrap()]);
+    assert!(house.protected().other_names_below(&[home.join(".ssh")]).is_empty());
+}

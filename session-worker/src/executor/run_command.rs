@@ -7,6 +7,7 @@
 
 mod environment;
 mod git;
+mod note;
 mod output;
 mod program;
 mod refusal;
@@ -31,7 +32,7 @@ use protocol::{
 };
 use sandbox_profiles::{
     AbsolutePath, Execution, SandboxSpec, WallError,
-    launch::{CommandCages, Helper, Program, spawn_command},
+    launch::{CommandCages, Helper, Program, spawn_command, spawn_command_without_input},
 };
 
 use self::{environment::Environment, program::Found, scratch::Scratch};
@@ -70,7 +71,7 @@ pub(crate) struct Plan {
     program: AbsolutePath,
     cwd: AbsolutePath,
     timeout: Duration,
-    stdin: String,
+    stdin: Option<String>,
 }
 
 impl Plan {
@@ -119,7 +120,7 @@ impl Commands {
             program,
             cwd,
             timeout: input.timeout_seconds.map_or(COMMAND, Duration::from_secs),
-            stdin: input.stdin.unwrap_or_default(),
+            stdin: input.stdin,
         })
     }
 
@@ -136,7 +137,10 @@ impl Commands {
                 "running a command: what was recorded is another one; nothing was started",
             ));
         }
-        let spec = self.spec(around.protected.paths());
+        let mut protected = around.protected.paths();
+        let reach = [around.working_directory.clone(), self.scratch.path().to_path_buf()];
+        protected.extend(around.protected.other_names_below(&reach));
+        let spec = self.spec(protected);
         let cages = self.cages();
         let mut environment = self.environment.of_command();
         environment.extend(self.git.settings(&self.git_question(&cages, &spec, &plan)));
@@ -147,7 +151,11 @@ impl Commands {
             environment,
         };
         let began = Instant::now();
-        match spawn_command(&cages, &spec, &program) {
+        let spawned = match plan.stdin {
+            Some(_) => spawn_command(&cages, &spec, &program),
+            None => spawn_command_without_input(&cages, &spec, &program),
+        };
+        match spawned {
             Ok(caged) => {
                 let watch = running::Watch {
                     timeout: plan.timeout,
@@ -155,7 +163,7 @@ impl Commands {
                     stop: &around.stop,
                     scratch: &self.scratch,
                 };
-                running::follow(caged, plan.stdin, &watch)
+                running::follow(caged, plan.stdin.unwrap_or_default(), &watch)
             }
             Err(error) => {
                 self.renew_if_gone(&error);

@@ -15,7 +15,7 @@ use std::{
 
 use sandbox_profiles::{
     AbsolutePath, SandboxSpec,
-    launch::{CommandCages, Program, spawn_command},
+    launch::{CommandCages, Program, spawn_command_without_input},
 };
 
 use super::{environment::Environment, program};
@@ -125,8 +125,7 @@ fn configured(question: &Question<'_>) -> Option<Vec<String>> {
         directory: question.cwd.clone(),
         environment: question.environment.of_command(),
     };
-    let mut caged = spawn_command(question.cages, question.spec, &program).ok()?;
-    drop(caged.stdin.take());
+    let mut caged = spawn_command_without_input(question.cages, question.spec, &program).ok()?;
     // Not read: a repository can't hold the command up with it, git's errors are short.
     drop(caged.stderr.take());
     let mut names = Vec::new();

@@ -15,6 +15,7 @@ use protocol::{
 use sandbox_profiles::launch::{Caged, Ending};
 
 use super::{
+    note,
     output::Captured,
     scratch::{LARGEST_TOTAL, Meter, Scratch},
 };
@@ -130,6 +131,11 @@ fn told(end: &End, took: Duration, streams: (Captured, Captured), watch: &Watch<
             // Writing to a string can't fail.
             let _ = write!(text, "\n--- {name} ---\n{part}");
         }
+    }
+    if end != CommandEnd::Exit(0)
+        && let Some(note) = note::on(&text)
+    {
+        let _ = write!(text, "\n--- note ---\n{note}");
     }
     let facts = Facts::Ran(CommandRun {
         end,

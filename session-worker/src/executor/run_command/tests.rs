@@ -111,6 +111,8 @@ fn arguments_are_exact_and_input_is_typed() {
     let mut typed = command(&["cat"]);
     typed.stdin = Some("typed".into());
     assert!(bench.run(typed).content.ends_with("typed"));
+    // Without input there is no pipe, which `rg` and others would take for what they should search.
+    assert!(bench.shell("readlink /proc/self/fd/0").content.ends_with("/dev/null\n"));
     // Input that nobody reads holds nothing up.
     let mut unread = command(&["true"]);
     unread.stdin = Some("x".repeat(1 << 20));
