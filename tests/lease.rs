@@ -1,4 +1,4 @@
-//! [L1] The right to drive a session: granted, renewed, rotated, run out.
+//! (L1) The right to drive a session: granted, renewed, rotated, run out.
 
 use std::fs;
 

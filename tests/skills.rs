@@ -1,4 +1,4 @@
-//! [K1] Pinned instructions: shown to ChatGPT in each run's first turn, the same every time, and to nobody else.
+//! (K1) Pinned instructions: shown to ChatGPT in each run's first turn, the same every time, and to nobody else.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 

@@ -1,4 +1,4 @@
-//! [P1] A session in a worktree of its own leaves the source as it is, byte for byte.
+//! (P1) A session in a worktree of its own leaves the source as it is, byte for byte.
 
 use std::{fs, path::Path, process::Command};
 

@@ -1,4 +1,4 @@
-//! Where a session may be allowed to write: what the directory is, judged before the session exists [P1].
+//! Where a session may be allowed to write: what the directory is, judged before the session exists (P1).
 //!
 //! Whether the directory is protected is the worker's to say: it alone knows that list.
 

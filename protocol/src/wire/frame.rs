@@ -67,7 +67,7 @@ pub async fn write<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) -> Resul
 /// The next message; none where the stream ended between two frames.
 ///
 /// # Errors
-/// As [`read`], and where the frame is not one message of this type.
+/// As [`read()`], and where the frame is not one message of this type.
 pub async fn receive<T: DeserializeOwned, S: AsyncRead + Unpin>(
     stream: &mut S,
 ) -> Result<Option<T>, FrameError> {
@@ -80,7 +80,7 @@ pub async fn receive<T: DeserializeOwned, S: AsyncRead + Unpin>(
 /// Writes one message.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub async fn send<T: Serialize, S: AsyncWrite + Unpin>(
     stream: &mut S,
     message: &T,

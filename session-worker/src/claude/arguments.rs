@@ -12,10 +12,10 @@ use super::{
     home::{Home, Start},
 };
 
-/// The name under which Claude Code knows its model, in every record of its own [I1].
+/// The name under which Claude Code knows its model, in every record of its own (I1).
 pub(crate) const MODEL: &str = "chatgpt-main";
 
-/// A week and an hour, in milliseconds: longer than any lease, so that Claude Code never gives up before it [T2].
+/// A week and an hour, in milliseconds: longer than any lease, so that Claude Code never gives up before it (T2).
 const PATIENCE_MS: &str = "608400000";
 
 /// What Claude Code is started with.

@@ -1,6 +1,6 @@
 //! The only address that Claude Code is ever given as its model's.
 //!
-//! Invariant: a [`ModelEndpoint`] is plain HTTP at a literal loopback address, without credentials or a path [I3].
+//! Invariant: a [`ModelEndpoint`] is plain HTTP at a literal loopback address, without credentials or a path (I3).
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Replaces one file of the project: staged beside it, compared, swapped, made durable [X7].
+//! Replaces one file of the project: staged beside it, compared, swapped, made durable (X7).
 //!
 //! ```text
 //! Root::open, Root::locate      which file; judged by names and by handles

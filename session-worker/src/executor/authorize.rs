@@ -1,4 +1,4 @@
-//! Which tool calls may run: the actions of the newest released reply, each once, in the reply's order [T5].
+//! Which tool calls may run: the actions of the newest released reply, each once, in the reply's order (T5).
 //!
 //! Invariant: an [`Authorized`] value is made here alone, once for each action, and only for the recorded tool and input.
 //! Invariant: what has an effect starts after everything before it in the reply has ended, and nothing before it starts

@@ -1,6 +1,6 @@
 //! Carries out one tool call: authorize, do, record, release.
 //!
-//! Invariant: what is released is a recorded receipt, nothing else [T4].
+//! Invariant: what is released is a recorded receipt, nothing else (T4).
 //! Invariant: the work goes on when its caller is gone; a call that comes again joins it or gets its receipt.
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `Edit`: replaces the matched bytes of a text and nothing else.
 //!
 //! A pure function from bytes to bytes. The text is never decoded, normalised or split into lines to be
-//! joined again: the result is the original with the matches cut out and the new text put in [X5].
+//! joined again: the result is the original with the matches cut out and the new text put in (X5).
 //!
 //! Line endings: an old text without a carriage return matches whatever ending each line has (LF or CRLF),
 //! and the new text takes the endings of the place where it lands. A text that itself holds a carriage

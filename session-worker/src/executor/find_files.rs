@@ -1,4 +1,4 @@
-//! `FindFiles`: a bounded, sorted listing below a directory [X2].
+//! `FindFiles`: a bounded, sorted listing below a directory (X2).
 
 #[cfg(test)]
 mod tests;

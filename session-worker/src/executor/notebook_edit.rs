@@ -2,7 +2,7 @@
 //!
 //! A pure function from bytes to bytes. The notebook is never parsed and written again: only the touched
 //! cell's own span changes, so indent, key order, escapes, the final newline and all other cells with their
-//! outputs keep every byte [X5]. Nothing is executed.
+//! outputs keep every byte (X5). Nothing is executed.
 //!
 //! Format 4 of every minor version is edited. Format 3 is refused: it keeps its cells in worksheets and has
 //! no ids to name them by.

@@ -1,4 +1,4 @@
-//! What the session knows of the project's files: the newest content of each that it has read or written [X6].
+//! What the session knows of the project's files: the newest content of each that it has read or written (X6).
 //!
 //! Invariant: it is built from durable receipts alone: what nobody recorded was not observed.
 

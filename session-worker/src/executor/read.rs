@@ -1,4 +1,4 @@
-//! `Read`: a page of a text file, numbered, with the digest of the whole file [X1].
+//! `Read`: a page of a text file, numbered, with the digest of the whole file (X1).
 //!
 //! Invariant: one pass over one descriptor in constant memory: the lines shown, the counts and the digest are of the same
 //! bytes, and a file of any size is read.

@@ -1,4 +1,4 @@
-//! `SearchText`: the lines that hold a literal text, below a path, in the order of the paths [X3].
+//! `SearchText`: the lines that hold a literal text, below a path, in the order of the paths (X3).
 //!
 //! Invariant: with early stop or without, the lines shown are the first of all there are.
 

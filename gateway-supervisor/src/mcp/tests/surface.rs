@@ -1,4 +1,4 @@
-//! [M1] to [M5]: six tools and nothing else, in both eras; who may come in.
+//! (M1) to (M5): six tools and nothing else, in both eras; who may come in.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! [M9]: calls that wait, clients that leave, work that panics or hangs, and bounds.
+//! (M9): calls that wait, clients that leave, work that panics or hangs, and bounds.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! "Did you mean": names that differ from a missing one in case, Unicode form or look-alike spaces only [X1].
+//! "Did you mean": names that differ from a missing one in case, Unicode form or look-alike spaces only (X1).
 
 use std::path::{Component, Path, PathBuf};
 
