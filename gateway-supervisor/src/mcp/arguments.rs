@@ -78,11 +78,11 @@ pub(super) fn parse(tool: SessionTool, arguments: Map<String, Value>) -> Result<
 /// Reads the fields; the error names the one that is wrong.
 fn typed<T: DeserializeOwned>(tool: SessionTool, mut arguments: Map<String, Value>) -> Result<T, String> {
     let (known, required) = describe::fields(tool);
-    // An optional field that a client fills with null is a field left out.
-    arguments.retain(|_, value| !value.is_null());
     if let Some(unknown) = arguments.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("unknown field `{unknown}`; its fields are {}", known.join(", ")));
     }
+    // An optional field that a client fills with null is a field left out.
+    arguments.retain(|_, value| !value.is_null());
     if let Some(missing) = required.iter().find(|name| !arguments.contains_key(**name)) {
         return Err(format!("missing field `{missing}`"));
     }

@@ -9,14 +9,7 @@ mod handle;
 mod happenings;
 mod steps;
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use protocol::{timestamp::Timestamp, tool::ToolName, wire::to_worker::ToWorker};
 use tokio::{
@@ -29,6 +22,7 @@ use super::{
     converge::{Told, Wire},
     decision::Command,
     state::State,
+    wait::Waiters,
 };
 use crate::{
     lease::LeaseClock,
@@ -70,7 +64,7 @@ pub(super) struct Actor {
     deferred: Vec<(Box<Command>, Answer)>,
     pause_until: Option<Instant>,
     lease_told: Timestamp,
-    waiters: Arc<AtomicUsize>,
+    waiters: Arc<Waiters>,
     pulse: watch::Sender<Pulse>,
     last_call: Instant,
 }
@@ -82,7 +76,7 @@ pub(crate) fn open(house: Arc<House>, state: State) -> Handle {
     let length = Duration::from_millis(state.birth.lease_millis);
     let session_id = state.birth.session_id;
     let tools = ToolName::allowed(state.birth.profile, state.birth.subagent_policy).into();
-    let waiters = Arc::new(AtomicUsize::new(0));
+    let waiters = Arc::new(Waiters::default());
     let mut actor = Actor {
         clock: LeaseClock::new(state.lease.expires_at, length),
         pulse: watch::Sender::new(pulse(&state)),
@@ -153,7 +147,7 @@ impl Actor {
     }
 
     fn may_go(&self) -> bool {
-        let waits = self.waiters.load(Ordering::Relaxed) > 0;
+        let waits = self.waiters.taken() > 0;
         self.state.ended() && !waits && self.last_call.elapsed() >= LINGER
     }
 

@@ -28,9 +28,31 @@ pub(crate) enum Until {
     Stopped,
 }
 
-/// A place among those who wait. While it is held the lease is kept.
+/// How many calls are about to wait for a session, and how many of them do.
+///
+/// Invariant: only a call that was admitted and has something to wait for keeps the lease. What a call asks for before its
+/// lease or token was looked at keeps nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    places: AtomicUsize,
+    keepers: AtomicUsize,
+}
+
+impl Waiters {
+    /// How many places are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.places.load(Ordering::Relaxed)
+    }
+
+    /// Whether a call waits that keeps the lease.
+    pub(crate) fn keep_lease(&self) -> bool {
+        self.keepers.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// A place among those who may wait.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct Place(Arc<Waiters>);
 
 impl Place {
     /// Takes a place.
@@ -38,19 +60,34 @@ impl Place {
     /// # Errors
     /// Where all are taken.
     pub(crate) fn take(handle: &Handle) -> Result<Self, Failure> {
-        let taken = handle.waiters().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
+        let waiters = handle.waiters();
+        let taken = waiters.places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
             (waiting < WAITERS).then_some(waiting + 1)
         });
         match taken {
-            Ok(_) => Ok(Self(Arc::clone(handle.waiters()))),
+            Ok(_) => Ok(Self(Arc::clone(waiters))),
             Err(_) => Err(refusal::too_many_waiters(handle.session_id)),
         }
+    }
+
+    fn keep_lease(&self) -> Keeping<'_> {
+        self.0.keepers.fetch_add(1, Ordering::Relaxed);
+        Keeping(&self.0)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.places.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A call that waits and keeps the lease meanwhile.
+struct Keeping<'a>(&'a Waiters);
+
+impl Drop for Keeping<'_> {
+    fn drop(&mut self) {
+        self.0.keepers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -69,12 +106,13 @@ pub(crate) struct Wait {
     pub(crate) drain: CancellationToken,
 }
 
-/// Waits.
-pub(crate) async fn observe(handle: &Handle, wait: &Wait) {
-    if wait.limit.is_zero() {
+/// Waits, after the call was admitted; with a place it keeps the lease for as long as there is something to wait for.
+pub(crate) async fn observe(handle: &Handle, wait: &Wait, place: Option<Place>) {
+    let mut pulse = handle.pulse();
+    if wait.limit.is_zero() || reached(&pulse.borrow(), wait.until, wait.lease) {
         return;
     }
-    let mut pulse = handle.pulse();
+    let _keeping = place.as_ref().map(Place::keep_lease);
     tokio::select! {
         // An error means that the session's task is gone, so nothing changes any more.
         _ = pulse.wait_for(|now| reached(now, wait.until, wait.lease)) => {}

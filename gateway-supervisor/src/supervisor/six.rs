@@ -74,8 +74,7 @@ impl Gateway {
         let (handle, committed) = self.commit(handle, command).await?;
         let limit = how.limit.min(ANSWER.saturating_sub(SHOW).saturating_sub(began.elapsed()));
         let (until, lease, drain) = (how.until, committed.lease, self.0.drain.clone());
-        wait::observe(&handle, &Wait { until, lease, limit, gone: caller.gone, drain }).await;
-        drop(place);
+        wait::observe(&handle, &Wait { until, lease, limit, gone: caller.gone, drain }, place).await;
         self.show(handle, &committed, how.with_token).await
     }
 
@@ -157,10 +156,9 @@ impl Gateway {
             return self.perform((session, Command::StartAgain { key, input }), how, caller).await;
         };
         let place = if limit.is_zero() { None } else { Some(wait::Place::take(&handle)?) };
-        let (until, drain) = (Until::Settled, self.0.drain.clone());
-        wait::observe(&handle, &Wait { until, lease: lease.lease_id, limit, gone: caller.gone, drain }).await;
-        drop(place);
-        let committed = Committed { replay: false, lease: lease.lease_id, granted: None };
+        let (until, lease, drain) = (Until::Settled, lease.lease_id, self.0.drain.clone());
+        wait::observe(&handle, &Wait { until, lease, limit, gone: caller.gone, drain }, place).await;
+        let committed = Committed { replay: false, lease, granted: None };
         self.show(handle, &committed, true).await
     }
 }

@@ -61,8 +61,10 @@ fn every_required_field_is_missed_by_name_and_every_field_has_one_type() {
 fn another_model_can_be_asked_for_nowhere() {
     for tool in SessionTool::ALL {
         for field in ["model", "provider", "endpoint", "api_key", "fallback", "Prompt", ""] {
-            let text = refusal(tool, &changed(tool, field, json!("x")));
-            assert!(text.contains(&format!("unknown field `{field}`")), "{text}");
+            for value in [json!("x"), Value::Null] {
+                let text = refusal(tool, &changed(tool, field, value));
+                assert!(text.contains(&format!("unknown field `{field}`")), "{text}");
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Calls: decided, recorded, answered; and the lease that they keep.
 
-use std::sync::atomic::Ordering;
-
 use protocol::{failure::Failure, lease::Lease, timestamp::Timestamp, wire::to_worker::ToWorker};
 use tokio::time::Instant;
 
@@ -98,7 +96,8 @@ impl Actor {
             Decision::Show => (false, None),
             Decision::Replay(granted) => (true, granted),
         };
-        if renews {
+        // What a call that was made before renewed, it renewed then.
+        if renews && !replay {
             self.renew().await;
         }
         let newest = self.state.lease.lease_id;
@@ -160,7 +159,7 @@ impl Actor {
         if self.state.life != Life::Live {
             return;
         }
-        if self.waiters.load(Ordering::Relaxed) > 0 {
+        if self.waiters.keep_lease() {
             self.renew().await;
         } else if self.clock.over(Timestamp::now()) {
             tracing::info!(session = %self.state.birth.session_id, "the lease ran out");

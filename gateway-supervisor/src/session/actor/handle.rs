@@ -1,6 +1,6 @@
 //! The way to a session's task: what can be asked of it, and what can be watched.
 
-use std::sync::{Arc, atomic::AtomicUsize};
+use std::sync::Arc;
 
 use protocol::{
     failure::Failure,
@@ -11,7 +11,7 @@ use protocol::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::session::{decision::Command, view::SessionView};
+use crate::session::{decision::Command, view::SessionView, wait::Waiters};
 
 /// Where the answer to a call goes.
 pub(crate) type Answer = oneshot::Sender<Result<Committed, Failure>>;
@@ -75,7 +75,7 @@ pub(crate) struct Handle {
     pub(crate) tools: Arc<[ToolName]>,
     asks: mpsc::Sender<Ask>,
     pulse: watch::Receiver<Pulse>,
-    waiters: Arc<AtomicUsize>,
+    waiters: Arc<Waiters>,
 }
 
 /// The task is gone; the session has to be opened again.
@@ -87,7 +87,7 @@ impl Handle {
         (session_id, tools): (SessionId, Arc<[ToolName]>),
         asks: mpsc::Sender<Ask>,
         pulse: watch::Receiver<Pulse>,
-        waiters: Arc<AtomicUsize>,
+        waiters: Arc<Waiters>,
     ) -> Self {
         Self { session_id, tools, asks, pulse, waiters }
     }
@@ -109,8 +109,8 @@ impl Handle {
         !self.asks.is_closed()
     }
 
-    /// How many calls wait.
-    pub(crate) fn waiters(&self) -> &Arc<AtomicUsize> {
+    /// The calls that wait.
+    pub(crate) fn waiters(&self) -> &Arc<Waiters> {
         &self.waiters
     }
 }

@@ -146,8 +146,11 @@ impl State {
                 if let (Some(key), Some(input)) = (request_id, input) {
                     self.keys.stops.insert(key.clone(), *input);
                 }
-                let (request_id, reason) = (request_id.clone(), reason.clone());
-                self.life = Life::Stopping(StopRequest { request_id, reason, at: record.at });
+                // The first one ends the session; of a later one only its key counts.
+                if matches!(self.life, Life::Live | Life::LeaseExpired) {
+                    let (request_id, reason) = (request_id.clone(), reason.clone());
+                    self.life = Life::Stopping(StopRequest { request_id, reason, at: record.at });
+                }
             }
             Entry::Stopped => self.stopped(record.at),
         }

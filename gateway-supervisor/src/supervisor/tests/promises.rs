@@ -144,12 +144,7 @@ async fn waits_end_with_a_view_when_the_gateway_goes_down_and_the_worker_lives()
         let mut places = 0;
         while places == 0 {
             tokio::task::yield_now().await;
-            places = rig
-                .gateway
-                .handles()
-                .iter()
-                .map(|handle| handle.waiters().load(std::sync::atomic::Ordering::Relaxed))
-                .sum();
+            places = rig.gateway.handles().iter().map(|handle| handle.waiters().taken()).sum();
         }
         rig.gateway.drain().await;
     });
@@ -178,7 +173,7 @@ async fn more_waiters_than_places_are_refused_without_an_effect() {
         })
         .collect();
     let handle = rig.gateway.handles()[0].clone();
-    while handle.waiters().load(std::sync::atomic::Ordering::Relaxed) < protocol::limits::WAITERS {
+    while handle.waiters().taken() < protocol::limits::WAITERS {
         tokio::task::yield_now().await;
     }
     assert_eq!(code(rig.gateway.status(input.clone(), Caller::default()).await), "limit_reached");
@@ -199,6 +194,78 @@ async fn a_stop_is_taken_however_many_wait() {
         (0..protocol::limits::WAITERS).map(|_| crate::session::wait::Place::take(&handle).unwrap()).collect();
     assert_eq!(rig.stop(&hanging, "s").await.unwrap().status, Status::Stopped);
     drop(places);
+}
+
+#[tokio::test]
+async fn a_call_that_was_made_before_or_is_refused_renews_nothing() {
+    let rig = Rig::new().await;
+    let born = rig.start("k", "look").await;
+    let second = rig.reply(&born, "r", Content::Reads(&["/a"])).await.unwrap();
+    let later = protocol::timestamp::Timestamp::now();
+    while protocol::timestamp::Timestamp::now() <= later {
+        tokio::task::yield_now().await;
+    }
+    let turn = born.pending_turn.as_ref().unwrap().turn_id.clone();
+    let replied = rig.reply(&born, "r", Content::Reads(&["/a"])).await.unwrap();
+    let started = rig.start("k", "look").await;
+    let stale = rig.gateway.reply(reply_input(&born, &turn, "r2", Content::Text("x")), Caller::default());
+    assert_eq!(code(stale.await), "turn_stale");
+    let foreign = SessionView { lease_id: "lease_00000000000000000000000000000000".into(), ..born.clone() };
+    assert_eq!(code(rig.status(&foreign, 50).await), "lease_stale");
+    let id = born.native_session_id.parse().unwrap();
+    let shown = crate::control::Owner::show(&rig.gateway, id).await.unwrap();
+    assert!(replied.replay && started.replay);
+    for view in [replied, started, shown] {
+        assert_eq!(view.lease_expires_at, second.lease_expires_at);
+    }
+    rig.stop(&second, "s").await.unwrap();
+}
+
+#[tokio::test]
+async fn who_does_not_hold_the_lease_does_not_keep_it_by_waiting() {
+    let rig = Rig::with_lease(Duration::from_secs(3)).await;
+    let born = rig.begin("k", "hang").await;
+    let foreign = SessionView { lease_id: "lease_00000000000000000000000000000000".into(), ..born.clone() };
+    let wrong = RecoverInput {
+        native_session_id: born.native_session_id.clone(),
+        recovery_token: "0".repeat(64),
+        recovery_id: "x".into(),
+        wait_seconds: Some(50),
+    };
+    let knocking = async {
+        loop {
+            assert_eq!(code(rig.status(&foreign, 50).await), "lease_stale");
+            assert_eq!(code(rig.gateway.recover(wrong.clone(), Caller::default()).await), "recovery_denied");
+        }
+    };
+    tokio::select! {
+        _ = rig.until(&born, Status::LeaseExpired) => {}
+        () = knocking => {}
+    }
+    let id = born.native_session_id.parse().unwrap();
+    crate::control::Owner::stop_by_owner(&rig.gateway, id, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn each_stop_has_a_key_of_its_own_and_the_first_one_stays_the_reason() {
+    let mut rig = Rig::new().await;
+    let born = rig.start("k", "look").await;
+    let input = |key: &str, reason: &str| StopInput {
+        native_session_id: born.native_session_id.clone(),
+        lease_id: born.lease_id.clone(),
+        request_id: key.into(),
+        reason: Some(reason.into()),
+    };
+    for round in [false, true] {
+        for (key, reason) in [("s", "first"), ("t", "second")] {
+            let stopped = rig.gateway.stop(input(key, reason), Caller::default()).await.unwrap();
+            assert_eq!((stopped.status, stopped.replay), (Status::Stopped, round), "{key}");
+            assert_eq!(stopped.stop_request.unwrap().reason.as_deref(), Some("first"));
+            let other = rig.gateway.stop(input(key, "another"), Caller::default()).await;
+            assert_eq!(code(other), "idempotency_conflict");
+        }
+        rig.restart().await;
+    }
 }
 
 #[tokio::test]
