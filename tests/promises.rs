@@ -4,6 +4,8 @@
 
 mod bad_input;
 mod crash;
+#[cfg(feature = "crash-points")]
+mod crash_matrix;
 mod idempotency;
 mod lease;
 mod lifecycle;

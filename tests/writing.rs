@@ -33,11 +33,14 @@ fn refused(result: &Value, code: &str) {
     assert!(content(result).starts_with(code), "{result}");
 }
 
+/// A name, the bytes before, what is replaced by what, the bytes after.
+type Case = (&'static str, &'static [u8], &'static str, &'static str, &'static [u8]);
+
 #[test]
 fn a_change_touches_the_bytes_it_means_and_nothing_else() {
     let gateway = Gateway::start();
     let file = |name: &str| gateway.work.join(name);
-    let cases: [(&str, &[u8], &str, &str, &[u8]); 5] = [
+    let cases: [Case; 5] = [
         ("crlf", b"a\r\nb\r\nc\r\n", "a\nb", "a\nx\nb", b"a\r\nx\r\nb\r\nc\r\n"),
         ("mixed", b"a\r\nb\nc\r\n", "b", "B", b"a\r\nB\nc\r\n"),
         ("bom", b"\xef\xbb\xbfa\nb", "b", "c", b"\xef\xbb\xbfa\nc"),

@@ -1,50 +1,80 @@
-//! The crash points of test builds: a process dies by SIGKILL at the k-th hit of a named point.
+//! Named points where a test can kill a process of the gateway: they prove what is durable when.
 //!
-//! `CLAUDE_TOOLS_CRASH_POINT=name:k` names the hit; `CLAUDE_TOOLS_CRASH_COUNT=file` counts every hit of every point there,
-//! a name a line, whichever process has it. With both, hits are counted in the file, so that a process that takes a killed
-//! one's place does not die again; with the first alone, in the process.
+//! `CLAUDE_TOOLS_CRASH_POINT=name:k` has a process die by SIGKILL at the k-th hit of that point;
+//! `CLAUDE_TOOLS_CRASH_COUNT=file` counts every hit of every point there, a name a line, whichever process has it. With both,
+//! the k-th is counted in the file, so that a process that takes a killed one's place does not die again, and nothing counts
+//! while there is no such file: a test makes it when it comes to what it tests.
 //!
-//! Invariant: none of it is in a build without the feature `crash-points`.
+//! Invariant: they exist only in builds with the feature `crash-points`, which an optimised build refuses.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::Write,
-    sync::{Mutex, PoisonError},
-};
+#[cfg(all(feature = "crash-points", not(debug_assertions)))]
+compile_error!(
+    "crash points are for tests: build without the feature `crash-points`, or without optimisation"
+);
 
-use nix::sys::signal::{Signal, raise};
+/// Dies here where the environment says so; does nothing in any build that is not for such tests.
+#[cfg(not(feature = "crash-points"))]
+#[inline]
+pub const fn point(_name: &str) {}
 
-/// The variables that the points look at.
-pub const VARIABLES: [&str; 2] = ["CLAUDE_TOOLS_CRASH_POINT", "CLAUDE_TOOLS_CRASH_COUNT"];
+#[cfg(feature = "crash-points")]
+pub use armed::point;
 
-static HITS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// The variables that a process of such a build hands on to those it starts.
+#[cfg(feature = "crash-points")]
+#[must_use]
+pub fn variables() -> Vec<(&'static str, String)> {
+    armed::VARIABLES.into_iter().filter_map(|name| Some((name, armed::value(name)?))).collect()
+}
 
-/// Dies here where the environment says so.
-#[expect(clippy::disallowed_methods, reason = "test builds alone are told by their environment where to die")]
-pub fn point(name: &str) {
-    let [asked, file] = VARIABLES.map(|variable| std::env::var(variable).ok());
-    let hits = match &file {
-        Some(file) => in_file(file, name),
-        None => in_process(name),
+#[cfg(feature = "crash-points")]
+mod armed {
+    use std::{
+        fs::{self, OpenOptions},
+        io::Write,
+        sync::{Mutex, PoisonError},
     };
-    let asked = asked.as_deref().and_then(|asked| asked.rsplit_once(':'));
-    if asked.is_some_and(|(point, hit)| point == name && hit.parse() == Ok(hits)) {
-        // Nothing is left that could see a failure of this.
-        let _ = raise(Signal::SIGKILL);
-    }
-}
 
-fn in_process(name: &str) -> usize {
-    let mut hits = HITS.lock().unwrap_or_else(PoisonError::into_inner);
-    hits.push(name.to_owned());
-    hits.iter().filter(|hit| *hit == name).count()
-}
+    use nix::sys::signal::{Signal, raise};
 
-fn in_file(file: &str, name: &str) -> usize {
-    // One short append is one line, whoever else appends.
-    let appended = OpenOptions::new().create(true).append(true).open(file);
-    if appended.and_then(|mut file| file.write_all(format!("{name}\n").as_bytes())).is_err() {
-        return 0;
+    pub(super) const VARIABLES: [&str; 2] = ["CLAUDE_TOOLS_CRASH_POINT", "CLAUDE_TOOLS_CRASH_COUNT"];
+
+    static HITS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "test builds alone are told by their environment where to die"
+    )]
+    pub(super) fn value(name: &str) -> Option<String> {
+        std::env::var(name).ok()
     }
-    fs::read_to_string(file).map_or(0, |hits| hits.lines().filter(|hit| *hit == name).count())
+
+    /// Dies here where the environment says so.
+    pub fn point(name: &str) {
+        let [asked, file] = VARIABLES.map(value);
+        let hits = match &file {
+            Some(file) => in_file(file, name),
+            None => in_process(name),
+        };
+        let asked = asked.as_deref().and_then(|asked| asked.rsplit_once(':'));
+        if asked.is_some_and(|(point, hit)| point == name && hit.parse() == Ok(hits)) {
+            // Nothing is left that could see a failure of this.
+            let _ = raise(Signal::SIGKILL);
+        }
+    }
+
+    fn in_process(name: &str) -> usize {
+        let mut hits = HITS.lock().unwrap_or_else(PoisonError::into_inner);
+        hits.push(name.to_owned());
+        hits.iter().filter(|hit| *hit == name).count()
+    }
+
+    fn in_file(file: &str, name: &str) -> usize {
+        // One short append is one line, whoever else appends.
+        let appended = OpenOptions::new().append(true).open(file);
+        if appended.and_then(|mut file| file.write_all(format!("{name}\n").as_bytes())).is_err() {
+            return 0;
+        }
+        fs::read_to_string(file).map_or(0, |hits| hits.lines().filter(|hit| *hit == name).count())
+    }
 }

@@ -10,7 +10,6 @@
 pub mod action;
 pub mod canonical;
 pub mod claude_code;
-#[cfg(feature = "crash-points")]
 pub mod crash;
 pub mod digest;
 pub mod failure;

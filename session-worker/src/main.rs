@@ -7,7 +7,6 @@
 mod args;
 mod bridge;
 mod claude;
-mod crash;
 mod executor;
 mod harden;
 mod lease;

@@ -126,6 +126,11 @@ impl Gateway {
         fs::read_to_string(self.folder.path().join("supervisor.log")).unwrap_or_default()
     }
 
+    /// Whether the supervisor runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.supervisor.try_wait(), Ok(None))
+    }
+
     /// SIGKILL, as a crash would.
     pub fn kill(&mut self) {
         let _ = self.supervisor.kill();

@@ -11,6 +11,7 @@ use std::{
 };
 
 use protocol::{
+    crash,
     digest::Digest,
     id::SessionId,
     recorded::{Ack, RecordId},
@@ -192,6 +193,7 @@ impl Writer {
     }
 
     fn commit(&mut self, mut group: Group) {
+        crash::point("supervisor-before-append");
         let mut failed: HashMap<SessionId, LedgerError> = HashMap::new();
         let mut written = Vec::new();
         for (id, tail) in std::mem::take(&mut group.tails) {
@@ -203,7 +205,9 @@ impl Writer {
             }
         }
         let files = written.iter().map(|(_, _, file)| Arc::clone(file)).collect();
+        crash::point("supervisor-after-append");
         let outcomes = self.syncers.sync(files);
+        crash::point("supervisor-after-sync");
         for ((id, end, _), outcome) in written.into_iter().zip(outcomes) {
             match outcome {
                 Ok(()) => self.table.synced(id, end),

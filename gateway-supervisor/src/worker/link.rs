@@ -6,6 +6,7 @@ use std::{io, path::Path, sync::Arc, time::Duration};
 
 use interprocess::local_socket::{GenericFilePath, ToFsName as _, tokio::Stream, traits::tokio::Stream as _};
 use protocol::{
+    crash,
     id::SessionId,
     secret::Secret,
     wire::{
@@ -68,14 +69,40 @@ impl Connection {
         let outgoing = Arc::clone(&self.stream);
         tokio::spawn(async move {
             while let Some(message) = messages.recv().await {
+                before(&message);
                 if let Err(error) = frame::send(&mut &*outgoing, &message).await {
                     // The receiving half sees the same end and reports it.
                     tracing::debug!(%error, "sending to a worker failed");
                     break;
                 }
+                after(&message);
             }
         });
         (sender, Incoming(self.stream))
+    }
+}
+
+fn before(message: &ToWorker) {
+    match message {
+        ToWorker::DeliverReply { .. } => crash::point("supervisor-before-reply"),
+        ToWorker::BeginRun { .. }
+        | ToWorker::Ack(_)
+        | ToWorker::Conflict { .. }
+        | ToWorker::Lease { .. }
+        | ToWorker::Stop(_)
+        | ToWorker::Bye => {}
+    }
+}
+
+fn after(message: &ToWorker) {
+    match message {
+        ToWorker::DeliverReply { .. } => crash::point("supervisor-after-reply"),
+        ToWorker::Ack(_) => crash::point("supervisor-after-ack"),
+        ToWorker::BeginRun { .. }
+        | ToWorker::Conflict { .. }
+        | ToWorker::Lease { .. }
+        | ToWorker::Stop(_)
+        | ToWorker::Bye => {}
     }
 }
 

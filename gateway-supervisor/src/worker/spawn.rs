@@ -43,9 +43,12 @@ pub(crate) struct Program(pub(crate) PathBuf);
 impl Spawn for Program {
     fn spawn(&self, launch: &WorkerLaunch) -> io::Result<Born> {
         DirBuilder::new().recursive(true).mode(0o700).create(&launch.scratch)?;
-        let mut child = Command::new(&self.0)
+        let mut command = Command::new(&self.0);
+        command.env_clear();
+        #[cfg(feature = "crash-points")]
+        command.envs(protocol::crash::variables());
+        let mut child = command
             .arg(&launch.directory)
-            .env_clear()
             .env("CLAUDE_TOOLS_NATIVE_EXECUTOR", "1")
             .current_dir("/")
             .stdin(Stdio::piped())

@@ -11,6 +11,7 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use protocol::{
     action::Action,
+    crash,
     id::ActionId,
     timestamp::Timestamp,
     tool::{InvalidInput, ToolInput, ToolName},
@@ -21,10 +22,7 @@ use super::{
     authorize::{Authority, Authorized, Begin, Refusal, Released},
     tools::{Tools, panicked},
 };
-use crate::{
-    crash,
-    link::recorder::{NotRecorded, Recorder},
-};
+use crate::link::recorder::{NotRecorded, Recorder};
 
 /// A tool call as Claude Code makes it.
 #[derive(Debug, Clone)]

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::{
     action::{Effect, Prepared},
+    crash,
     failure::ToolErrorCode,
     id::ActionId,
     recorded::Recorded,
@@ -35,10 +36,7 @@ use super::{
     paths::{self, Wanted},
     versions::Versions,
 };
-use crate::{
-    crash,
-    link::recorder::{NotRecorded, Recorder},
-};
+use crate::link::recorder::{NotRecorded, Recorder};
 
 /// Where a session writes, and what it knows there.
 #[derive(Debug)]

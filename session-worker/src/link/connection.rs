@@ -2,6 +2,7 @@
 
 use std::io;
 
+use protocol::crash;
 use protocol::wire::{
     frame::{self, FrameError},
     to_supervisor::{ToSupervisor, WorkerRecord},
@@ -12,8 +13,6 @@ use tokio::{
     sync::mpsc,
     task::JoinHandle,
 };
-
-use crate::crash;
 
 /// What a connection brings. It carries the connection's number, because an older one may still speak.
 #[derive(Debug)]

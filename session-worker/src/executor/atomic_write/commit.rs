@@ -13,6 +13,7 @@ use std::{ffi::OsStr, fs::File, io, path::Path};
 use nix::{fcntl::AtFlags, unistd::UnlinkatFlags};
 use protocol::{
     action::{Effect, Prepared},
+    crash,
     digest::Digest,
     recorded::Recorded,
 };
@@ -24,7 +25,6 @@ use super::staged::{Armed, Staged, make_directory};
 use super::sys::{self, Entry};
 use super::target::{Identity, Target};
 use super::walk::{self, Walked};
-use crate::crash;
 
 /// What became of a staged write.
 #[derive(Debug)]
