@@ -55,6 +55,8 @@ pub(super) struct Actor {
     clock: LeaseClock,
     wire: Wire,
     to_worker: Option<mpsc::UnboundedSender<ToWorker>>,
+    /// The launch that this supervisor made itself; one that it only finds in the record was another's.
+    launched: Option<u32>,
     kill: CancellationToken,
     kill_at: Option<Instant>,
     happenings: mpsc::Sender<(u32, Happening)>,
@@ -84,6 +86,7 @@ pub(crate) fn open(house: Arc<House>, state: State) -> Handle {
         state,
         wire: Wire::Down,
         to_worker: None,
+        launched: None,
         kill: CancellationToken::new(),
         kill_at: None,
         happenings,

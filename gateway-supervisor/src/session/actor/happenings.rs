@@ -18,7 +18,7 @@ use crate::{
     recovery::observe,
     session::{
         converge::{Told, Wire},
-        state::{Accepted, Findings, Process},
+        state::{Accepted, Findings, Life, Process},
     },
     supervisor::clear,
     worker::carrier::{self, Happening},
@@ -127,7 +127,11 @@ impl Actor {
         self.take_outbox().await?;
         let findings = self.findings().await;
         let never_up = matches!(self.state.process, Process::Starting(_));
-        let mut entries = if never_up {
+        // A start that a supervisor's own end cut short is no failure: the run waits for another worker.
+        let cut_short = never_up
+            && self.state.life == Life::Live
+            && self.state.launch().is_some_and(|launch| self.launched != Some(launch.number));
+        let mut entries = if never_up && !cut_short {
             self.state.fail_launch(
                 ErrorCode::LaunchFailed,
                 format!("the session's worker did not come up: {}", public(detail)),
@@ -137,8 +141,8 @@ impl Actor {
         };
         let closed = !entries.is_empty();
         entries.extend(self.state.lose_worker(detail, &findings).into_iter().filter(|entry| {
-            // A start that failed has ended its run already.
-            !closed || matches!(entry, Entry::WorkerGone { .. })
+            // A start that failed has ended its run already; one that was cut short has not begun it.
+            !(closed || cut_short) || matches!(entry, Entry::WorkerGone { .. })
         }));
         let launch = self.state.launch().cloned();
         self.record(entries).await?;

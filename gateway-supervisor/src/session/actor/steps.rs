@@ -109,6 +109,7 @@ impl Actor {
         let launch = Launch { number, instance, socket };
         match self.house.spawner.spawn(&self.launch_line(&launch, program)) {
             Ok(born) => {
+                self.launched = Some(number);
                 self.carry(launch, Some(born));
                 true
             }

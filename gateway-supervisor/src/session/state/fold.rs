@@ -125,11 +125,7 @@ impl State {
             Entry::Receipt { receipt, .. } => self.received(receipt),
             Entry::RunEnded { run_id, outcome, detail, .. } => self.run_ended(*run_id, *outcome, detail),
             Entry::LaunchFailed { code, message, .. } => self.launch_failed(*code, message),
-            Entry::WorkerGone { launch, .. } => {
-                if self.launch().is_some_and(|current| current.number == *launch) {
-                    self.process = Process::None;
-                }
-            }
+            Entry::WorkerGone { launch, .. } => self.worker_gone(*launch),
             Entry::Resolved { action_id, resolution, .. } => self.resolved(*action_id, *resolution),
             Entry::LeaseRenewed { expires_at } => {
                 self.lease.expires_at = self.lease.expires_at.max(*expires_at);
@@ -172,6 +168,21 @@ impl State {
         {
             let (launch, identity) = (starting.clone(), identity.clone());
             self.process = Process::Attached { launch, identity, claude: Claude::Coming };
+        }
+    }
+
+    fn worker_gone(&mut self, number: u32) {
+        if self.launch().is_none_or(|current| current.number != number) {
+            return;
+        }
+        let never_up = matches!(self.process, Process::Starting(_));
+        self.process = Process::None;
+        // Nobody has begun a run whose worker never came up: another worker is started for it.
+        if never_up
+            && let Some(run) = self.running()
+            && run.launch == Some(number)
+        {
+            run.launch = None;
         }
     }
 

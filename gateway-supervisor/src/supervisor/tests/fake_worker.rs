@@ -3,7 +3,10 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use interprocess::local_socket::{
@@ -37,7 +40,7 @@ use crate::worker::spawn::{Born, Spawn};
 
 /// Starts such workers and remembers how.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fakes(Arc<Mutex<Vec<Started>>>);
+pub(super) struct Fakes(Arc<Mutex<Vec<Started>>>, Arc<AtomicBool>);
 
 /// A worker that was started.
 #[derive(Debug, Clone)]
@@ -54,6 +57,11 @@ impl Fakes {
         self.0.lock().unwrap().clone()
     }
 
+    /// The next start is recorded and comes to nothing, as where the supervisor ends in its middle.
+    pub(super) fn cut_short(&self) {
+        self.1.store(true, Ordering::Relaxed);
+    }
+
     /// Kills the newest one, as the system would.
     pub(super) fn kill(&self) {
         let identity = self.started().last().unwrap().identity.clone();
@@ -67,6 +75,9 @@ impl Fakes {
 
 impl Spawn for Fakes {
     fn spawn(&self, launch: &WorkerLaunch) -> io::Result<Born> {
+        if self.1.swap(false, Ordering::Relaxed) {
+            return Ok(Born { pid: u32::MAX, exited: Box::pin(std::future::pending()) });
+        }
         let mut child = Command::new("sleep").arg("600").kill_on_drop(true).spawn()?;
         let pid = child.id().unwrap();
         let started = Started {

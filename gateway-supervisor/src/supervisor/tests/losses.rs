@@ -138,3 +138,31 @@ async fn after_the_root_was_replaced_only_looking_and_stopping_remain() {
     assert_eq!(back.status, Status::Idle);
     rig.stop(&back, "s").await.unwrap();
 }
+
+#[tokio::test]
+async fn a_start_that_the_supervisors_end_cut_short_is_made_again() {
+    let mut rig = Rig::new().await;
+    rig.fakes.cut_short();
+    let born = rig.begin("k", "look").await;
+    assert_eq!(born.status, Status::Starting);
+    rig.restart().await;
+    let back = rig.start("k", "look").await;
+    assert!(back.replay && back.launch_error.is_none(), "{:?}", back.launch_error);
+    assert_eq!((back.status, back.current_run.clone().unwrap().sequence), (Status::WaitingForGpt, 1));
+    assert!(back.pending_turn.as_ref().unwrap().recovered_actions.is_none());
+    let started = rig.fakes.started();
+    assert_eq!((started.len(), started[0].begun.lock().unwrap().len()), (1, 1));
+    rig.stop(&back, "s").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_start_that_was_cut_short_ends_with_its_session() {
+    let mut rig = Rig::new().await;
+    rig.fakes.cut_short();
+    let born = rig.begin("k", "look").await;
+    let (stopped, ()) = tokio::join!(rig.stop(&born, "s"), async { rig.gateway.drain().await });
+    drop(stopped);
+    rig.restart().await;
+    assert_eq!(rig.stop(&born, "s").await.unwrap().status, Status::Stopped);
+    assert!(rig.fakes.started().is_empty());
+}
