@@ -3,26 +3,26 @@
 //! Invariant: what happens next is decided by [`state::step`]; this file only carries it out.
 //! Invariant: nothing here waits for the supervisor: what needs it is a record, and its sender waits.
 
+mod coming_up;
 mod ending;
 mod launching;
+mod obeying;
 
 use std::{io, path::PathBuf};
 
 use protocol::{
     id::{InstanceId, RunId, TurnId},
     process_identity::ProcessIdentity,
-    recorded::Recorded,
     turn::Turn,
     wire::{
         launch::WorkerLaunch,
         to_supervisor::{ToSupervisor, WorkerRecord, WorkerState},
-        to_worker::ToWorker,
     },
 };
 use tokio::{signal::unix::Signal, sync::mpsc, task::JoinHandle};
 
 use crate::{
-    bridge::{Bridge, Delivered},
+    bridge::Bridge,
     claude::{
         child::{self, Claude},
         events::Said,
@@ -36,8 +36,9 @@ use crate::{
         recorder::Request,
         unacknowledged::Unacknowledged,
     },
-    state::{self, Effect, Event, Missing, Reply, State},
+    state::{self, Effect, Event, Missing, State},
 };
+use coming_up::ComingUp;
 
 /// The worker.
 #[derive(Debug)]
@@ -56,6 +57,7 @@ pub(crate) struct Worker {
     connection: Option<Connection>,
     connections: u64,
     claude: Option<Claude>,
+    coming_up: ComingUp,
     bridge: Bridge,
     lease: DeadMan,
     arrivals: Arrivals,
@@ -87,6 +89,7 @@ enum Arrival {
     Turn(Turn),
     Claude(child::Event),
     LeaseOver,
+    Overdue,
     Terminated,
 }
 
@@ -118,6 +121,7 @@ impl Worker {
             Some(event) = claude.recv() => Arrival::Claude(event),
             _ = terminate.recv() => Arrival::Terminated,
             () = self.lease.expired() => Arrival::LeaseOver,
+            () = self.coming_up.over(), if matches!(self.state, State::Starting(_)) => Arrival::Overdue,
         }
     }
 
@@ -141,6 +145,7 @@ impl Worker {
             Arrival::Claude(child::Event::Said(said)) => self.heard(said),
             Arrival::Claude(child::Event::Gone(detail)) => self.step(Event::ClaudeGone(detail)),
             Arrival::LeaseOver => self.step(Event::LeaseOver),
+            Arrival::Overdue => self.step(Event::LaunchFailed(ComingUp::failure(), Missing::Program)),
             Arrival::Terminated => {
                 self.hurried = true;
                 self.step(Event::Terminated);
@@ -182,6 +187,7 @@ impl Worker {
         self.bridge.begin(run_id);
         if let Some(claude) = &self.claude {
             claude.prompt(text);
+            self.coming_up.prompted();
         }
     }
 
@@ -234,54 +240,6 @@ impl Worker {
             released: self.released,
             acknowledged: self.records.acknowledged(),
             claude_version: self.claude_version.clone(),
-        }
-    }
-
-    fn obey(&mut self, message: ToWorker) {
-        match message {
-            ToWorker::BeginRun { run_id, prompt } => {
-                self.prompt = Some((run_id, prompt));
-                self.step(Event::BeginRun(run_id));
-                self.prompt = None;
-            }
-            ToWorker::Ack(ack) => {
-                if let Err(error) = self.records.acknowledge(ack) {
-                    tracing::error!(%error, "the ledger and this worker disagree");
-                    self.step(Event::Conflict);
-                }
-            }
-            ToWorker::Conflict { record, reason } => {
-                tracing::error!(?record, reason, "the ledger refused a record");
-                self.step(Event::Conflict);
-            }
-            ToWorker::DeliverReply { reply, ack } => match Recorded::new(reply, ack) {
-                Ok(reply) => self.deliver(reply),
-                Err(error) => {
-                    tracing::error!(%error, "a reply came without its proof");
-                    self.step(Event::Conflict);
-                }
-            },
-            ToWorker::Lease { expires_at } => match self.lease.renew(expires_at) {
-                Ok(()) => tracing::debug!(%expires_at, "the lease is renewed"),
-                Err(error) => {
-                    tracing::error!(%error, "renewing the lease's timer failed; the old end stands");
-                }
-            },
-            ToWorker::Stop(reason) => self.step(Event::Stop(reason)),
-            ToWorker::Bye => self.detach(),
-        }
-    }
-
-    fn deliver(&mut self, reply: Recorded<protocol::turn::Reply>) {
-        let turn_id = reply.get().turn_id;
-        let kind = if reply.get().is_final() { Reply::Final } else { Reply::Calls };
-        match self.bridge.deliver(reply) {
-            Delivered::Released => {
-                tracing::info!(%turn_id, "a reply is released");
-                self.released = Some(turn_id);
-                self.step(Event::Released(kind));
-            }
-            Delivered::NotAwaited => tracing::info!(%turn_id, "a reply came that nothing waits for"),
         }
     }
 

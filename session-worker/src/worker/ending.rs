@@ -117,7 +117,7 @@ impl Worker {
                 matches!(message, ToWorker::Ack(_) | ToWorker::Bye)
             }
             Arrival::Terminated => true,
-            Arrival::Turn(_) | Arrival::Claude(_) | Arrival::LeaseOver => false,
+            Arrival::Turn(_) | Arrival::Claude(_) | Arrival::LeaseOver | Arrival::Overdue => false,
         };
         if counts {
             self.take(arrival);

@@ -20,7 +20,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use super::{Arrivals, Worker};
+use super::{Arrivals, ComingUp, Worker};
 use crate::{
     bridge::Bridge,
     claude::{
@@ -90,6 +90,7 @@ pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
         connection: None,
         connections: 0,
         claude: None,
+        coming_up: ComingUp::default(),
         bridge: bridge.clone(),
         lease,
         arrivals: Arrivals { proven, link, requests, turns, claude, terminate },
