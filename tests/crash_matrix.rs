@@ -1,4 +1,4 @@
-//! [T4, L2, L4] A write happens once, whoever dies when: at every point where something becomes durable or visible, the
+//! (T4, L2, L4) A write happens once, whoever dies when: at every point where something becomes durable or visible, the
 //! worker, the supervisor, or both are killed, and the end is the same tree as without.
 //!
 //! The first pass of a scenario counts the hits of all points while the action is carried out; then each hit is a run of its

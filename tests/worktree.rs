@@ -74,6 +74,38 @@ fn the_source_stays_byte_for_byte_and_the_work_is_kept() {
 }
 
 #[test]
+fn its_owner_sees_a_worktree_and_removes_it_when_nothing_would_be_lost() {
+    let gateway = Gateway::start();
+    let source = gateway.work.join("source");
+    repository(&source);
+    let before = snapshot(&source);
+    let mut session = Session::start_as(&gateway.client, &source, "worktree_write");
+    let root = Path::new(session.view["workspace"]["root"].as_str().unwrap()).to_owned();
+    session.act(&[("Write", json!({"file_path": root.join("b.txt"), "content": "b"}))]);
+    let listed = gateway.ctl(&["worktree", "list"]).json["worktrees"].clone();
+    assert_eq!(listed[0]["path"], json!(root), "{listed}");
+    assert!(listed[0]["take_over"].as_str().unwrap().contains("git merge gateway/"), "{listed}");
+    let remove = |code: &str| {
+        let ctl = gateway.ctl(&["worktree", "remove", &session.id]);
+        assert_eq!((ctl.code, &ctl.json["error"]["code"]), (1, &json!(code)), "{ctl:?}");
+        assert!(root.join("b.txt").exists());
+    };
+    remove("busy");
+    assert_eq!(gateway.ctl(&["stop", &session.id]).code, 0);
+    remove("busy");
+    fs::remove_file(root.join("b.txt")).unwrap();
+    let ctl = gateway.ctl(&["worktree", "remove", &session.id]);
+    assert_eq!(ctl.code, 0, "{ctl:?}");
+    assert!(!root.exists());
+    assert_eq!(git(&source, &["branch", "--list", "gateway/*"]), "");
+    let mut after = snapshot(&source);
+    // Empty folders and the log of a branch that is gone may stay.
+    after.retain(|path, _| !path.contains("gateway") && path != ".git/worktrees");
+    assert_eq!(after, before);
+    assert_eq!(gateway.ctl(&["worktree", "list"]).json, json!({"worktrees": []}));
+}
+
+#[test]
 fn what_does_not_suit_is_refused_before_there_is_a_session() {
     let gateway = Gateway::start();
     let (plain, dirty) = (gateway.work.join("plain"), gateway.work.join("dirty"));

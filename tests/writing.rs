@@ -1,4 +1,4 @@
-//! [X5, X6, X7] Writing through the real Claude Code: exact to the byte, only what was seen, told from the receipt.
+//! (X5, X6, X7) Writing through the real Claude Code: exact to the byte, only what was seen, told from the receipt.
 
 use std::{fs, path::Path};
 
@@ -107,6 +107,39 @@ fn what_the_session_did_not_see_is_not_overwritten() {
     done(&session.act(&[edit(&file, "ours", "again")])[0]);
     assert_eq!(fs::read(&file).unwrap(), b"again\n");
     session.stop();
+}
+
+#[test]
+fn every_change_can_be_shown_and_what_is_kept_is_checked() {
+    let mut gateway = Gateway::start();
+    let file = gateway.work.join("a.txt");
+    fs::write(&file, "one\ntwo\n").unwrap();
+    let mut session = Session::start_as(&gateway.client, &gateway.work, "direct_write");
+    let new = gateway.work.join("b.txt");
+    session.act(&[read(&file), edit(&file, "two", "2"), write(&new, "new\n")]).iter().for_each(done);
+    session.stop();
+    gateway.wait_for_no_runners();
+    // A journal is read without a supervisor too.
+    gateway.terminate();
+    let diff = gateway.ctl(&["ledger", &session.id, "--diff"]);
+    assert_eq!(diff.code, 0, "{diff:?}");
+    let changes = diff.json["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 2, "{diff:?}");
+    assert!(changes[0]["diff"].as_str().unwrap().ends_with("@@ -1,2 +1,2 @@\n one\n-two\n+2\n"), "{diff:?}");
+    assert!(changes[1]["diff"].as_str().unwrap().starts_with("--- /dev/null\n"), "{diff:?}");
+    let records = gateway.ctl(&["ledger", &session.id[..12]]).json["records"].clone();
+    let kinds: Vec<_> = records.as_array().unwrap().iter().map(|r| r["entry"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("created", "stopped"), "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| **kind == "prepared").count(), 2, "{kinds:?}");
+    assert!(!records.to_string().contains("lease_id"), "a listing drives no session");
+
+    assert_eq!(gateway.ctl(&["ledger", &session.id, "--verify"]).code, 0);
+    let blobs = gateway.state.join("sessions").join(&session.id).join("blobs");
+    let kept = fs::read_dir(&blobs).unwrap().next().unwrap().unwrap().path();
+    fs::write(&kept, "changed").unwrap();
+    let verify = gateway.ctl(&["ledger", &session.id, "--verify"]);
+    assert_eq!((verify.code, &verify.json["whole"]), (1, &json!(false)), "{verify:?}");
+    gateway.start_again();
 }
 
 #[test]

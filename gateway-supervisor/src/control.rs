@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::session::view::SessionView;
-pub use answer::{Overview, SessionCounts, SessionLine};
+pub use answer::{Overview, SessionCounts, SessionLine, WorktreeLine};
 
 /// Connections served at once: people and a page, not a crowd.
 const CONNECTIONS: usize = 32;
@@ -46,6 +46,13 @@ pub trait Owner: Clone + Send + Sync + 'static {
     fn list(&self) -> impl Future<Output = Result<Vec<SessionLine>, Failure>> + Send;
     /// One session.
     fn show(&self, session: SessionId) -> impl Future<Output = Result<SessionView, Failure>> + Send;
+    /// The worktrees that are there, the newest session's first.
+    fn worktrees(&self) -> impl Future<Output = Result<Vec<WorktreeLine>, Failure>> + Send;
+    /// Removes the worktree of a session that has ended.
+    fn remove_worktree(
+        &self,
+        session: SessionId,
+    ) -> impl Future<Output = Result<WorktreeLine, Failure>> + Send;
     /// Ends a session and returns once it has ended; one that had ended already is returned as it is.
     fn stop_by_owner(
         &self,
@@ -128,6 +135,12 @@ async fn perform<O: Owner>(request: ControlRequest, owner: &O) -> ControlAnswer 
         ControlRequest::Status => owner.overview().await.map(|overview| answer::object(&overview)),
         ControlRequest::Sessions => owner.list().await.map(|lines| answer::list(&lines)),
         ControlRequest::Show { session } => owner.show(session).await.map(|view| answer::view(&view)),
+        ControlRequest::Worktrees => {
+            owner.worktrees().await.map(|worktrees| serde_json::json!({ "worktrees": worktrees }))
+        }
+        ControlRequest::RemoveWorktree { session } => {
+            owner.remove_worktree(session).await.map(|line| answer::object(&line))
+        }
         ControlRequest::Stop { session, reason } => {
             owner.stop_by_owner(session, reason).await.map(|view| answer::view(&view))
         }

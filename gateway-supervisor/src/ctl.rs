@@ -7,17 +7,19 @@
 mod args;
 mod client;
 mod doctor;
+mod ledger;
 mod page;
 mod select;
 mod sessions;
 mod skill;
+mod worktrees;
 
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
 
-use args::{Arguments, Command, SkillCommand};
+use args::{Arguments, Command, SkillCommand, WorktreeCommand};
 use clap::{CommandFactory, Parser};
 use protocol::{
     failure::{ErrorCode, Failure},
@@ -125,6 +127,16 @@ fn perform(command: &Command, config: &Config) -> Result<Report, CtlError> {
             let session = select::session(config, id)?;
             let body = client::ask(config, &ControlRequest::Stop { session, reason: reason.clone() })?;
             Ok(Report::done(body.clone(), sessions::stopped(&body)))
+        }
+        Command::Ledger { id, view } => ledger::view(config, id, view),
+        Command::Worktree { command: WorktreeCommand::List } => {
+            let body = client::ask(config, &ControlRequest::Worktrees)?;
+            Ok(Report::done(body.clone(), worktrees::list(&body)))
+        }
+        Command::Worktree { command: WorktreeCommand::Remove { id } } => {
+            let session = select::session(config, id)?;
+            let body = client::ask(config, &ControlRequest::RemoveWorktree { session })?;
+            Ok(Report::done(body.clone(), worktrees::removed(&body)))
         }
         Command::Doctor => Ok(doctor::examine(config)),
         // Need no settings, and were answered before they were read.

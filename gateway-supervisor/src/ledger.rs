@@ -15,6 +15,7 @@ pub mod durable;
 pub mod error;
 mod guard;
 mod index;
+pub mod inspect;
 mod journal;
 mod keeper;
 pub mod record;

@@ -8,6 +8,7 @@ mod owner;
 pub mod serve;
 mod signals;
 mod six;
+mod worktrees;
 
 #[cfg(test)]
 mod tests;

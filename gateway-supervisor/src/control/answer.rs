@@ -67,6 +67,25 @@ pub struct SessionLine {
     pub revision: u64,
 }
 
+/// One worktree in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorktreeLine {
+    /// The session that made it.
+    pub native_session_id: String,
+    /// Where that stands.
+    pub status: Status,
+    /// Its folder.
+    pub path: String,
+    /// Its branch.
+    pub branch: String,
+    /// The commit that it was made from.
+    pub base_commit: String,
+    /// The repository that it was made from.
+    pub source_directory: String,
+    /// The commands by which its owner takes the work over.
+    pub take_over: String,
+}
+
 impl From<&SessionView> for SessionLine {
     fn from(view: &SessionView) -> Self {
         Self {

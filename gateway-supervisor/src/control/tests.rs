@@ -85,6 +85,14 @@ impl Owner for One {
         Err(Failure::fixed(ErrorCode::SessionNotFound, "no such session", "gatewayctl sessions"))
     }
 
+    async fn worktrees(&self) -> Result<Vec<crate::control::WorktreeLine>, Failure> {
+        Ok(Vec::new())
+    }
+
+    async fn remove_worktree(&self, session: SessionId) -> Result<crate::control::WorktreeLine, Failure> {
+        Err(crate::session::refusal::no_session(&session.to_string()))
+    }
+
     async fn stop_by_owner(&self, session: SessionId, _: Option<String>) -> Result<SessionView, Failure> {
         self.show(session).await
     }

@@ -3,7 +3,7 @@
 
 use std::{env, io::IsTerminal, path::PathBuf};
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 /// Look at the gateway and its sessions, and stop them.
 #[derive(Debug, Parser)]
@@ -36,6 +36,18 @@ pub(super) enum Command {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// What a session's journal holds. Needs no running gateway.
+    Ledger {
+        /// Its id, or the beginning of it.
+        id: String,
+        #[command(flatten)]
+        view: LedgerView,
+    },
+    /// The worktrees that sessions made.
+    Worktree {
+        #[command(subcommand)]
+        command: WorktreeCommand,
+    },
     /// What is wrong here, and what mends it. Needs no running gateway.
     Doctor,
     /// Skills that sessions may be started with.
@@ -47,6 +59,33 @@ pub(super) enum Command {
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
+    },
+}
+
+/// How a journal is seen.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(super) struct LedgerView {
+    /// Check the chain of its records and every kept version.
+    #[arg(long)]
+    pub(super) verify: bool,
+    /// Show what each change changed.
+    #[arg(long)]
+    pub(super) diff: bool,
+    /// Print every record whole, one JSON object a line.
+    #[arg(long)]
+    pub(super) export: bool,
+}
+
+/// What the owner asks about worktrees.
+#[derive(Debug, Subcommand)]
+pub(super) enum WorktreeCommand {
+    /// Every worktree that is there, and how to take its work over.
+    List,
+    /// Remove a session's worktree and branch. Refused while anything in them stands nowhere else.
+    Remove {
+        /// The session's id, or the beginning of it.
+        id: String,
     },
 }
 

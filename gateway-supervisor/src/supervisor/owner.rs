@@ -4,7 +4,7 @@ use protocol::{failure::Failure, id::SessionId, timestamp::Timestamp};
 
 use super::gateway::Gateway;
 use crate::{
-    control::{Overview, Owner, SessionCounts, SessionLine},
+    control::{Overview, Owner, SessionCounts, SessionLine, WorktreeLine},
     session::{
         actor::{Ask, Shown},
         refusal, show,
@@ -65,6 +65,14 @@ impl Owner for Gateway {
 
     async fn show(&self, session: SessionId) -> Result<SessionView, Failure> {
         self.look(session).await
+    }
+
+    async fn worktrees(&self) -> Result<Vec<WorktreeLine>, Failure> {
+        Ok(self.kept_worktrees().await)
+    }
+
+    async fn remove_worktree(&self, session: SessionId) -> Result<WorktreeLine, Failure> {
+        self.end_worktree(session).await
     }
 
     async fn stop_by_owner(

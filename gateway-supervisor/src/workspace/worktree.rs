@@ -5,7 +5,6 @@
 //! Invariant: a worktree is only removed when everything in it can be reached from elsewhere.
 
 mod examine;
-#[cfg_attr(not(test), expect(dead_code, reason = "the owner can't remove worktrees yet"))]
 pub(crate) mod remove;
 
 use std::path::{Path, PathBuf};

@@ -17,6 +17,13 @@ pub enum ControlRequest {
         /// The session.
         session: SessionId,
     },
+    /// The worktrees that sessions made.
+    Worktrees,
+    /// Removes the worktree of a session that has ended, where nothing would be lost.
+    RemoveWorktree {
+        /// The session.
+        session: SessionId,
+    },
     /// Ends a session.
     Stop {
         /// The session.

@@ -1,5 +1,5 @@
 //! `Edit`, `Write` and `NotebookEdit`, from the call to the outcome: locate, compare with what was seen, make the new
-//! content, keep both versions, stage, record, commit [X5, X6, X7].
+//! content, keep both versions, stage, record, commit (X5, X6, X7).
 //!
 //! Invariant: nothing of the project changes before the change is durably recorded (T4).
 //! Invariant: an existing file is changed only if the session has seen exactly the bytes that it holds.

@@ -1,0 +1,109 @@
+//! `gatewayctl ledger ID`: what a session's journal holds, whether it is whole, and what its changes changed.
+//!
+//! Invariant: reads files of the state directory alone; works without a running gateway, and changes nothing.
+
+mod diff;
+mod lines;
+mod verify;
+
+use std::path::{Path, PathBuf};
+
+use protocol::id::SessionId;
+use serde_json::{Value, json};
+
+use super::{
+    CtlError, Report,
+    args::LedgerView,
+    page::{Cell, Page, Tone},
+};
+use crate::{
+    config::Config,
+    ledger::inspect::{self, Inspected},
+};
+
+/// What one of a session's contents is kept in.
+fn blobs(config: &Config, session: SessionId) -> PathBuf {
+    config.state.join("sessions").join(session.to_string()).join("blobs")
+}
+
+/// The session's journal, seen in one of several ways.
+pub(super) fn view(config: &Config, words: &str, view: &LedgerView) -> Result<Report, CtlError> {
+    let session = session(&config.state, words)?;
+    let inspected = inspect::inspect(&config.state, session).map_err(|error| {
+        CtlError::failed(error.to_string(), "keep a copy of the session's folder, then run gatewayctl doctor")
+    })?;
+    let blobs = blobs(config, session);
+    if view.verify {
+        return Ok(verify::verify(session, &inspected, &blobs));
+    }
+    if view.diff {
+        return Ok(diff::diffs(session, &inspected, &blobs));
+    }
+    Ok(listed(session, &inspected, view.export))
+}
+
+fn listed(session: SessionId, inspected: &Inspected, whole: bool) -> Report {
+    let records: Vec<Value> = inspected
+        .records
+        .iter()
+        .zip(1_u64..)
+        .map(|(record, number)| {
+            let mut value = serde_json::to_value(record).unwrap_or_default();
+            hide_leases(&mut value);
+            value["number"] = json!(number);
+            value
+        })
+        .collect();
+    let mut page = Page::default();
+    if whole {
+        for record in &records {
+            page.row([Cell::plain(record.to_string())]);
+        }
+    } else {
+        page.row(["", "TIME", "RECORD", "WHAT"].map(|head| Cell::new(head, Tone::Name)));
+        for (record, number) in inspected.records.iter().zip(1_u64..) {
+            page.row(lines::line(number, record));
+        }
+    }
+    if inspected.unfinished {
+        page.gap();
+        page.row([Cell::new(
+            "The last record is not finished: it is being written, or was cut in a crash.",
+            Tone::Care,
+        )]);
+    }
+    let body = json!({"native_session_id": session, "records": records, "unfinished": inspected.unfinished});
+    Report::done(body, page)
+}
+
+/// Whoever may read this owns the session; a listing that is passed on should still not drive it.
+fn hide_leases(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| name != "lease_id");
+            fields.values_mut().for_each(hide_leases);
+        }
+        Value::Array(items) => items.iter_mut().for_each(hide_leases),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The session with this id, or the only one whose id begins so.
+fn session(state: &Path, words: &str) -> Result<SessionId, CtlError> {
+    if let Ok(session) = words.parse() {
+        return Ok(session);
+    }
+    let next = "gatewayctl sessions lists them";
+    let all = inspect::sessions(state)
+        .map_err(|error| CtlError::failed(format!("listing the sessions failed: {error}"), next))?;
+    let beginning = if words.starts_with("ses_") { words.to_owned() } else { format!("ses_{words}") };
+    let mut found =
+        all.into_iter().filter(|session| !words.is_empty() && session.to_string().starts_with(&beginning));
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(CtlError::failed(format!("no session's id begins with {words:?}"), next)),
+        (Some(_), Some(_)) => {
+            Err(CtlError::failed(format!("several sessions begin with {words:?}; give more of the id"), next))
+        }
+    }
+}
