@@ -12,7 +12,7 @@ use protocol::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::session::view::SessionView;
+use crate::{ledger::Row, session::view::SessionView};
 
 /// Room in a frame for the sessions of a list; the rest is the envelope.
 const LIST_BYTES: usize = FRAME_BYTES - 1024;
@@ -47,8 +47,8 @@ pub struct SessionCounts {
 pub struct SessionLine {
     /// The session.
     pub native_session_id: String,
-    /// Claude Code's own session id.
-    pub claude_session_id: String,
+    /// Claude Code's own session id; none where the record can't be read.
+    pub claude_session_id: Option<String>,
     /// The name that was given at the start.
     pub session_label: Option<String>,
     /// Where it stands.
@@ -57,14 +57,40 @@ pub struct SessionLine {
     pub runtime_attached: bool,
     /// Whether an interrupted action waits to be acknowledged.
     pub recovery_required: bool,
-    /// What it may do.
-    pub capability_profile: Profile,
-    /// The directory that was asked for.
-    pub source_directory: String,
-    /// When its lease ends; RFC 3339, UTC.
-    pub lease_expires_at: String,
-    /// Counts the durable changes.
-    pub revision: u64,
+    /// What it may do; none where the record can't be read.
+    pub capability_profile: Option<Profile>,
+    /// The directory that was asked for; none where nothing is known of it.
+    pub source_directory: Option<String>,
+    /// When its lease ends; RFC 3339, UTC; none where the record can't be read.
+    pub lease_expires_at: Option<String>,
+    /// Counts the durable changes; none where the record can't be read.
+    pub revision: Option<u64>,
+    /// Why its record can't be read or takes nothing more, and what mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+impl SessionLine {
+    /// A session whose record can't be read: what the index knows of it, and why.
+    #[must_use]
+    pub(crate) fn unreadable(row: &Row, why: &Failure) -> Self {
+        let known = row.summary.as_ref();
+        let trouble =
+            row.trouble.as_ref().map_or_else(|| why.message.clone().into_owned(), ToString::to_string);
+        Self {
+            native_session_id: row.session_id.to_string(),
+            claude_session_id: None,
+            session_label: known.and_then(|summary| summary.label.clone()),
+            status: Status::Failed,
+            runtime_attached: false,
+            recovery_required: false,
+            capability_profile: None,
+            source_directory: known.map(|summary| summary.working_directory.to_string_lossy().into_owned()),
+            lease_expires_at: None,
+            revision: None,
+            trouble: Some(trouble),
+        }
+    }
 }
 
 /// One worktree in a list.
@@ -90,15 +116,16 @@ impl From<&SessionView> for SessionLine {
     fn from(view: &SessionView) -> Self {
         Self {
             native_session_id: view.native_session_id.clone(),
-            claude_session_id: view.claude_session_id.clone(),
+            claude_session_id: Some(view.claude_session_id.clone()),
             session_label: view.session_label.clone(),
             status: view.status,
             runtime_attached: view.runtime_attached,
             recovery_required: view.recovery_required,
-            capability_profile: view.capability_profile,
-            source_directory: view.source_directory.clone(),
-            lease_expires_at: view.lease_expires_at.clone(),
-            revision: view.revision,
+            capability_profile: Some(view.capability_profile),
+            source_directory: Some(view.source_directory.clone()),
+            lease_expires_at: Some(view.lease_expires_at.clone()),
+            revision: Some(view.revision),
+            trouble: None,
         }
     }
 }

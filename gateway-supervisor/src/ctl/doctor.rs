@@ -64,6 +64,7 @@ pub(super) fn examine(config: &Config) -> Report {
     findings.push(state::token(config, supervisor.running()));
     findings.push(state::space(config));
     findings.push(supervisor.finding());
+    findings.extend(door::records(config, &supervisor));
     findings.push(door::port(config, &supervisor));
     findings.push(walls::stand());
     report(&findings)

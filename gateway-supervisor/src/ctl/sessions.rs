@@ -81,6 +81,11 @@ pub(super) fn list(body: &Value) -> Page {
             Cell::plain(text(session, "session_label")),
         ]);
     }
+    for session in sessions.iter().filter(|session| session["trouble"].is_string()) {
+        page.gap();
+        let line = format!("{}: {}", text(session, "native_session_id"), text(session, "trouble"));
+        page.row([Cell::new(line, Tone::Bad)]);
+    }
     if let Some(omitted) = body["omitted"].as_u64() {
         page.gap();
         page.row([Cell::new(format!("{omitted} older sessions are not listed."), Tone::Care)]);

@@ -53,12 +53,14 @@ impl Owner for Gateway {
     async fn list(&self) -> Result<Vec<SessionLine>, Failure> {
         let mut lines = Vec::new();
         for row in self.0.house.ledger.sessions() {
-            match self.glance(row.session_id).await {
-                Ok(view) => lines.push(SessionLine::from(&view)),
-                Err(failure) => {
-                    tracing::warn!(session = %row.session_id, %failure, "a session can't be listed");
+            // One that can't be read has its line as well: the owner must see that it is there.
+            lines.push(match self.glance(row.session_id).await {
+                Ok(view) => {
+                    let trouble = row.trouble.as_ref().map(ToString::to_string);
+                    SessionLine { trouble, ..SessionLine::from(&view) }
                 }
-            }
+                Err(failure) => SessionLine::unreadable(&row, &failure),
+            });
         }
         Ok(lines)
     }

@@ -57,6 +57,33 @@ impl Supervisor {
     }
 }
 
+/// The sessions whose record can't be used, where the gateway runs and has any.
+pub(super) fn records(config: &Config, supervisor: &Supervisor) -> Option<Finding> {
+    let body = supervisor.running().then(|| client::ask(config, &ControlRequest::Sessions))?.ok()?;
+    troubled(&body)
+}
+
+fn troubled(body: &Value) -> Option<Finding> {
+    let lines: Vec<String> = body["sessions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|line| {
+            Some(format!("{}: {}", line["native_session_id"].as_str()?, line["trouble"].as_str()?))
+        })
+        .collect();
+    let first = lines.first()?;
+    let more = match lines.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more, in gatewayctl sessions)"),
+    };
+    Some(Finding::bad(
+        "sessions",
+        format!("the record of {first}{more}"),
+        "mend or restore the file and restart the gateway; the other sessions work meanwhile",
+    ))
+}
+
 /// Whether the address answers where the gateway runs, or is free where it does not.
 pub(super) fn port(config: &Config, supervisor: &Supervisor) -> Finding {
     const NAME: &str = "address";
@@ -105,4 +132,29 @@ fn healthy(address: SocketAddr) -> io::Result<bool> {
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES).read_to_end(&mut answer)?;
     Ok(answer.starts_with(b"HTTP/1.1 200"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ctl::doctor::Verdict;
+
+    #[test]
+    fn sessions_whose_record_is_damaged_are_named() {
+        let line = |id: &str, trouble: Value| json!({"native_session_id": id, "trouble": trouble});
+        assert!(
+            troubled(&json!({"sessions": [line("ses_1", Value::Null), {"native_session_id": "ses_2"}]}))
+                .is_none()
+        );
+        let body = json!({"sessions": [line("ses_1", Value::Null), line("ses_2", "cut".into()), line("ses_3", "x".into())]});
+        let finding = troubled(&body).unwrap();
+        assert_eq!(finding.verdict, Verdict::Bad);
+        assert!(
+            finding.detail.contains("ses_2: cut") && finding.detail.contains("1 more"),
+            "{}",
+            finding.detail
+        );
+    }
 }

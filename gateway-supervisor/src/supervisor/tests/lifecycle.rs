@@ -105,3 +105,26 @@ async fn the_owner_stops_a_session_in_every_state() {
     }
     assert!(rig.fakes.started().iter().all(|worker| !worker.identity.is_alive()));
 }
+
+#[tokio::test]
+async fn a_session_whose_record_is_damaged_is_listed_with_what_is_wrong() {
+    use crate::control::Owner;
+    let mut rig = Rig::new().await;
+    let ended = rig.begin("a", "hang").await;
+    let ended = rig.stop(&ended, "s").await.unwrap();
+    let other = rig.start("b", "look").await;
+    let journal = rig.folder.path().join("state/sessions").join(&ended.native_session_id).join("journal");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    std::fs::write(&journal, bytes).unwrap();
+    rig.restart().await;
+    let lines = rig.gateway.list().await.unwrap();
+    let line = |id: &str| lines.iter().find(|line| line.native_session_id == id).unwrap();
+    let damaged = line(&ended.native_session_id);
+    assert_eq!((damaged.status, damaged.runtime_attached), (Status::Failed, false));
+    assert!(damaged.trouble.as_ref().unwrap().contains("record"), "{:?}", damaged.trouble);
+    assert_eq!(code(rig.status(&ended, 0).await), "ledger_unavailable");
+    assert!(line(&other.native_session_id).trouble.is_none());
+    rig.stop(&other, "s2").await.unwrap();
+}
