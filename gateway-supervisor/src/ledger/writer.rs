@@ -217,6 +217,10 @@ impl Writer {
             }
         }
         for Waiting { session, first, records, answer } in group.waiting {
+            // A session that ended takes hardly anything more.
+            if records.iter().any(|record| matches!(record.entry, Entry::Stopped)) {
+                self.open.remove(&session);
+            }
             // One that went away left its record behind all the same.
             let _ = answer.send(match failed.get(&session) {
                 None => Ok(durable(first, records)),

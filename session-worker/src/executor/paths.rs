@@ -3,6 +3,7 @@
 //! Invariant: what a caller reads is the descriptor that was judged. The name is never resolved again.
 //! Invariant: nothing here waits: a FIFO or a device is told from its metadata, and the open itself never blocks.
 
+mod links;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -10,11 +11,11 @@ mod tests;
 use std::{
     fs::{self, File, Metadata},
     io,
-    os::unix::fs::{FileTypeExt, OpenOptionsExt},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
 
-use nix::{errno::Errno, fcntl::OFlag};
+use nix::errno::Errno;
 use protocol::failure::ToolErrorCode;
 use sandbox_profiles::{Judgement, Protected, ProtectedBy};
 
@@ -50,12 +51,12 @@ pub(crate) fn open(path: &Path, wanted: Wanted, protected: &Protected) -> Result
     // Opening some devices has effects of its own, so the kind is looked at before as well as after.
     let before = fs::metadata(path).map_err(|error| unopened(path, &error, protected))?;
     expect_kind(path, &before, wanted, protected)?;
-    let flags = OFlag::O_CLOEXEC | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits())
-        .open(path)
-        .map_err(|error| unopened(path, &error, protected))?;
+    let file = links::open(path).map_err(|error| {
+        if links::is_of_a_process(&error) {
+            return is_protected(path, &ProtectedBy::Process);
+        }
+        unopened(path, &error, protected)
+    })?;
     match protected.judge_opened(&file) {
         Ok(Judgement::Open) => {}
         Ok(Judgement::Protected(by)) => return Err(is_protected(path, &by)),

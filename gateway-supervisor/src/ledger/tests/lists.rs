@@ -175,3 +175,24 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
         }
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_journal_of_a_session_that_ended_is_closed() {
+    use crate::ledger::record::Entry;
+    let state = State::new();
+    let ledger = state.open();
+    let id = session(&ledger, "k", 1);
+    let journal = state.path().canonicalize().unwrap().join("sessions").join(id.to_string()).join("journal");
+    let open = || {
+        let files = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        files.filter(|file| fs::read_link(file.path()).is_ok_and(|path| path == journal)).count()
+    };
+    assert_eq!(open(), 1);
+    let stopped = Record { at: note(9, 0).at, entry: Entry::Stopped };
+    wait(ledger.append(id, vec![stopped])).unwrap();
+    // Its answer comes before the thread has gone on to the next request, which this is.
+    session(&ledger, "other", 1);
+    assert_eq!(open(), 0);
+    assert_eq!(wait(ledger.append(id, vec![note(10, 1)])).unwrap().len(), 1);
+}

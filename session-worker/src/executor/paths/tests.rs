@@ -40,6 +40,8 @@ fn links_are_followed_and_what_they_lead_to_is_judged() {
     symlink(place.home().join(".ssh/id"), place.work("key")).unwrap();
     symlink(place.home().join(".ssh"), place.work("store")).unwrap();
     fs::hard_link(place.home().join(".ssh/id"), place.work("twin")).unwrap();
+    #[cfg(target_os = "linux")]
+    symlink("/proc/self/root", place.work("root")).unwrap();
     for path in [
         place.work("key"),
         place.work("store/id"),
@@ -52,12 +54,14 @@ fn links_are_followed_and_what_they_lead_to_is_judged() {
         place.home().join(".claude.json"),
         PathBuf::from("/proc/self/environ"),
         PathBuf::from("/proc/self/root/etc/hostname"),
+        PathBuf::from("/proc/self/cwd"),
+        PathBuf::from("/proc/thread-self/exe"),
+        #[cfg(target_os = "linux")]
+        place.work("root/etc/hostname"),
         PathBuf::from("/proc/1/cmdline"),
     ] {
         let outcome = opened(&place, &path);
-        if path.starts_with("/proc/self/root") {
-            // It leads out of /proc again: what was opened is an ordinary file.
-            assert!(outcome.is_ok() || cfg!(target_os = "macos"));
+        if path.starts_with("/proc") && cfg!(target_os = "macos") {
             continue;
         }
         assert_eq!(code(&outcome), Some(ToolErrorCode::ProtectedPath), "{}", path.display());
