@@ -35,7 +35,7 @@ use sandbox_profiles::{
     launch::{CommandCages, Helper, Program, spawn_command, spawn_command_without_input},
 };
 
-use self::{environment::Environment, program::Found, scratch::Scratch};
+use self::{environment::Environment, scratch::Scratch};
 use super::{
     outcome::{ToolFailure, ToolOutcome},
     paths::{self, Wanted},
@@ -110,9 +110,9 @@ impl Commands {
     /// Refused, not found, or its directory can't be used.
     pub(crate) fn plan(&self, input: RunCommand, around: &Surroundings) -> Result<Plan, ToolFailure> {
         let opened = paths::open(around.place(input.cwd.as_deref()), Wanted::Directory, &around.protected)?;
-        let Found { program, names } =
-            program::find(&input.argv[0], &opened.path, self.environment.search_path())?;
-        refusal::judge(&names, &input.argv)?;
+        let search = self.environment.search_path();
+        refusal::judge(&input.argv, |name| program::hops(name, &opened.path, search))?;
+        let program = program::find(&input.argv[0], &opened.path, search)?;
         let cwd = AbsolutePath::new(opened.path)
             .map_err(|error| ToolFailure::new(ToolErrorCode::InvalidArgument, error.to_string()))?;
         Ok(Plan {

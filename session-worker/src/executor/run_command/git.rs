@@ -120,7 +120,7 @@ fn configured(question: &Question<'_>) -> Option<Vec<String>> {
     let git = program::find("git", question.cwd, question.environment.search_path()).ok()?;
     let arguments = ["git", "config", "--list", "--name-only", "-z"].map(OsString::from).to_vec();
     let program = Program {
-        path: git.program,
+        path: git,
         arguments,
         directory: question.cwd.clone(),
         environment: question.environment.of_command(),

@@ -15,49 +15,46 @@ use crate::executor::{display, outcome::ToolFailure};
 /// Links from one name to the next that are followed; the kernel follows 40.
 const HOPS: usize = 40;
 
-/// A program, and the names of every link that leads to it.
-#[derive(Debug)]
-pub(super) struct Found {
-    /// The file as it was found: a multi-call program looks at the name by which it is started.
-    pub(super) program: AbsolutePath,
-    /// The file name of each hop.
-    pub(super) names: Vec<String>,
+/// The executable file that a name means: by its path, or on the search path.
+fn located(name: &str, cwd: &Path, search: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(cwd.join(name)).filter(|path| is_executable(path));
+    }
+    std::env::split_paths(search)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|path| is_executable(path))
 }
 
-/// Finds the program: by its path, or on the search path.
+/// The file name of each link on the way to the program, and of its end; none where there is no program of that name.
+pub(super) fn hops(name: &str, cwd: &Path, search: &str) -> Vec<String> {
+    located(name, cwd, search).map(|path| names_of(&path)).unwrap_or_default()
+}
+
+/// Finds the program, as it was named: a multi-call program looks at the name by which it is started.
 ///
 /// # Errors
 /// `not_found` where there is no executable file of that name.
-pub(super) fn find(name: &str, cwd: &Path, search: &str) -> Result<Found, ToolFailure> {
-    let candidates: Vec<PathBuf> = if name.contains('/') {
-        vec![cwd.join(name)]
-    } else {
-        std::env::split_paths(search)
-            .filter(|folder| folder.is_absolute())
-            .map(|folder| folder.join(name))
-            .collect()
-    };
+pub(super) fn find(name: &str, cwd: &Path, search: &str) -> Result<AbsolutePath, ToolFailure> {
     let missing = |why: String| {
         ToolFailure::new(
             ToolErrorCode::NotFound,
             format!("running {}: {why}; nothing was run", display::path(Path::new(name))),
         )
     };
-    let Some(path) = candidates.into_iter().find(|path| is_executable(path)) else {
+    let Some(path) = located(name, cwd, search) else {
         return Err(missing(if name.contains('/') {
             "it is no executable file".into()
         } else {
             format!("no program of that name is on the search path ({search}); give its path, or install it")
         }));
     };
-    let names = hops(&path);
     // A path with `..` is resolved but for its last name.
     let tidy = match (path.parent().and_then(|parent| parent.canonicalize().ok()), path.file_name()) {
         (Some(parent), Some(name)) => parent.join(name),
         (None, _) | (_, None) => path,
     };
-    let program = AbsolutePath::new(tidy).map_err(|error| missing(error.to_string()))?;
-    Ok(Found { program, names })
+    AbsolutePath::new(tidy).map_err(|error| missing(error.to_string()))
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -65,7 +62,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// The file name of a path, of each link it leads through, and of its end.
-fn hops(path: &Path) -> Vec<String> {
+fn names_of(path: &Path) -> Vec<String> {
     let mut names = Vec::new();
     let mut here = path.to_path_buf();
     for _ in 0..HOPS {

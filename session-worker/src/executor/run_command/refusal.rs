@@ -112,16 +112,17 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("parallel", &["-j", "--jobs"], 0),
 ];
 
-/// Judges a command by all names that lead to its program, by its arguments, and by what it wraps.
+/// Judges a command by its name, by all names that `hops` says lead on from it, by its arguments, and by what it wraps.
+/// Whether a program of that name is there makes no difference.
 ///
 /// # Errors
 /// `refused_command`, with what was refused and why.
-pub(super) fn judge(names: &[String], argv: &[String]) -> Result<(), ToolFailure> {
-    let mut names: Vec<String> = names.iter().map(|name| base(name)).collect();
+pub(super) fn judge(argv: &[String], hops: impl Fn(&str) -> Vec<String>) -> Result<(), ToolFailure> {
     let mut rest: Vec<String> = argv.to_vec();
     for _ in 0..DEPTH {
         let Some((first, arguments)) = rest.split_first() else { return Ok(()) };
-        names.push(base(first));
+        let mut names = vec![base(first)];
+        names.extend(hops(first).iter().map(|name| base(name)));
         for name in &names {
             judge_name(name)?;
             judge_arguments(name, arguments)?;
@@ -131,8 +132,6 @@ pub(super) fn judge(names: &[String], argv: &[String]) -> Result<(), ToolFailure
             return Ok(());
         };
         rest = inner(wrapper, arguments);
-        // From here on the inner command is judged by its own name.
-        names.clear();
     }
     Err(refused("it wraps more than 16 commands in each other, which is no command"))
 }

@@ -224,6 +224,22 @@ fn the_refusal_list_is_judged_through_paths_links_and_wrappers() {
         &["env", "rg", "--pre", "x", "y"],
         &["env", "rg", "--pre=x", "y"],
         &["env", "sudo", "-n", "true"],
+        // A link behind a wrapper, and what is not even there.
+        &["env", "A=b", linked, "x"],
+        &["timeout", "5", "nice", link, "x"],
+        &["sudo", "id"],
+        &["doas", "id"],
+        &["pkexec", "id"],
+        &["/nowhere/at/all/sudo", "id"],
+        &["busybox", "rm", "x"],
+        &["mkfs.nothing", "x"],
+        &["launchctl", "list"],
+        &["systemctl", "stop", "x"],
+        &["claude", "-p", "x"],
+        &["codex"],
+        &["gemini"],
+        &["deepseek"],
+        &["ollama", "run", "x"],
     ] {
         let failure = bench.plan(command(refused)).unwrap_err();
         assert_eq!(failure.code, ToolErrorCode::RefusedCommand, "{refused:?}: {failure}");
