@@ -153,7 +153,17 @@ fn a_damaged_journal_is_named_and_the_other_sessions_work() {
     gateway.start_again();
     let refused = gateway.client.refused("native_session_status", &broken.arguments(&json!({})));
     assert_eq!(refused.code, "ledger_unavailable", "{:?}", refused.body);
+    let list = gateway.ctl(&["sessions"]).json;
+    let line = list["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|line| line["native_session_id"] == broken.id.as_str());
+    assert!(line.unwrap()["trouble"].is_string(), "{list}");
+    assert_eq!(gateway.ctl(&["stop", &broken.id]).code, 1);
     assert_eq!(fs::read(&journal).unwrap(), bytes, "a damaged journal is left as it is");
     whole.recover(&key(), 20).unwrap();
     assert_eq!(whole.finish("ok"), "ok");
+    whole.stop();
+    gateway.wait_for_no_runners();
 }

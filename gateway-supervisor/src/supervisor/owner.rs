@@ -1,6 +1,10 @@
 //! What the owner sees and does, without a lease.
 
-use protocol::{failure::Failure, id::SessionId, timestamp::Timestamp};
+use protocol::{
+    failure::{ErrorCode, Failure},
+    id::SessionId,
+    timestamp::Timestamp,
+};
 
 use super::gateway::Gateway;
 use crate::{
@@ -11,6 +15,7 @@ use crate::{
         state::Life,
         view::SessionView,
     },
+    worker::orphans,
 };
 
 impl Gateway {
@@ -82,6 +87,18 @@ impl Owner for Gateway {
         session: SessionId,
         reason: Option<String>,
     ) -> Result<SessionView, Failure> {
-        self.end(session, reason).await
+        let ended = self.end(session, reason).await;
+        if let Err(failure) = &ended
+            && failure.code == ErrorCode::LedgerUnavailable
+        {
+            // Its end can't be recorded; what runs of it ends all the same.
+            orphans::sweep(self.0.house.marks(session)).await;
+            return Err(Failure::fixed(
+                failure.code,
+                "the session's record can't be read or written, so its end was not recorded; what ran of it was ended",
+                failure.next.clone(),
+            ));
+        }
+        ended
     }
 }
