@@ -93,7 +93,8 @@ fn typed<T: DeserializeOwned>(tool: SessionTool, mut arguments: Map<String, Valu
     }
 }
 
-/// serde does not say in which field a wrong type stands: the one whose removal changes the error is it.
+/// serde does not say in which field a wrong type stands: the one whose removal changes the error is it. What was removed
+/// stays away, for two fields may be wrong in the same words.
 fn blame<T: DeserializeOwned>(arguments: &mut Value, error: &str) -> String {
     let names: Vec<String> =
         arguments.as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
@@ -105,9 +106,6 @@ fn blame<T: DeserializeOwned>(arguments: &mut Value, error: &str) -> String {
         }
         if !same {
             return format!("field `{name}`: {error}");
-        }
-        if let Some(fields) = arguments.as_object_mut() {
-            fields.insert(name, taken);
         }
     }
     error.to_owned()

@@ -231,13 +231,14 @@ fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
     }
 }
 
-/// serde does not say in which field a wrong type stands: the one whose removal changes the error is it.
+/// serde does not say in which field a wrong type stands: the one whose removal changes the error is it. What was removed
+/// stays away, for two fields may be wrong in the same words.
 fn blame<T: DeserializeOwned>(given: &serde_json::Map<String, Value>, error: &serde_json::Error) -> String {
     let text = error.to_string();
+    let mut fewer = given.clone();
     for name in given.keys() {
-        let mut fewer = given.clone();
         fewer.remove(name);
-        match serde_json::from_value::<T>(Value::Object(fewer)).map_err(|e| e.to_string()) {
+        match serde_json::from_value::<T>(Value::Object(fewer.clone())).map_err(|e| e.to_string()) {
             Err(same) if same == text => {}
             _ if text.contains(&format!("`{name}`")) => return text,
             _ => return format!("field `{name}`: {text}"),
@@ -399,6 +400,13 @@ mod tests {
             assert!(reason.contains(field), "{tool:?} {value}: {reason}");
         }
         assert!(reason(ToolName::Read, &json!([1])).contains("object"));
+    }
+
+    #[test]
+    fn of_two_fields_that_are_wrong_in_the_same_words_one_is_named() {
+        let wrong = json!({"file_path": "/a", "offset": 1.5, "limit": 1.5});
+        let text = reason(ToolName::Read, &wrong);
+        assert!(text.contains("`offset`") || text.contains("`limit`"), "{text}");
     }
 
     #[test]

@@ -58,6 +58,21 @@ fn every_required_field_is_missed_by_name_and_every_field_has_one_type() {
 }
 
 #[test]
+fn of_two_fields_that_are_wrong_in_the_same_words_one_is_named() {
+    for tool in SessionTool::ALL {
+        let (known, _) = describe::fields(tool);
+        for wrong in [json!([[]]), json!(true), json!(1.5)] {
+            let mut arguments = good(tool);
+            for field in &known {
+                arguments[*field] = wrong.clone();
+            }
+            let text = refusal(tool, &arguments);
+            assert!(known.iter().any(|field| text.contains(&format!("field `{field}`"))), "{text}");
+        }
+    }
+}
+
+#[test]
 fn another_model_can_be_asked_for_nowhere() {
     for tool in SessionTool::ALL {
         for field in ["model", "provider", "endpoint", "api_key", "fallback", "Prompt", ""] {
