@@ -16,6 +16,7 @@ mod reaping;
 mod restart;
 mod run_command;
 mod skills;
+mod subagent;
 mod walls;
 mod worktree;
 mod writing;

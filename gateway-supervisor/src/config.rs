@@ -4,6 +4,7 @@
 //! Invariant: a value that can't be used is an error that names it; nothing falls back silently.
 #![expect(clippy::disallowed_methods, reason = "the one reader of settings in the environment")]
 
+mod delegation;
 mod file;
 mod git_place;
 mod places;
@@ -20,7 +21,10 @@ use std::{
     time::Duration,
 };
 
-use protocol::limits::{LEASE, LEASE_MAX, LEASE_MIN, TURN_BYTES};
+use protocol::{
+    limits::{LEASE, LEASE_MAX, LEASE_MIN, TURN_BYTES},
+    wire::launch::Delegation,
+};
 
 pub use git_place::GitPlace;
 
@@ -54,6 +58,8 @@ pub struct Config {
     pub response: ResponseMode,
     /// How much of a result is repeated as text.
     pub text: TextMode,
+    /// How tasks are delegated.
+    pub delegation: Delegation,
     /// The skills that a session may be started with.
     pub skills: Allowlist,
     /// Homes whose credential stores are protected: `$HOME`, then the account's own.
@@ -140,6 +146,7 @@ impl Config {
                 "full or summary",
                 &[("full", TextMode::Full), ("summary", TextMode::Summary)],
             )?,
+            delegation: delegation::read(&settings)?,
             skills: skills::read(&settings)?,
             homes,
             protected,

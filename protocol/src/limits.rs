@@ -81,3 +81,15 @@ pub const OBSERVED_FILES: usize = 20_000;
 
 /// What a worker is told at its birth: [`OBSERVED_FILES`] with long paths, and everything else.
 pub const LAUNCH_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Final text of a sub-session that a record keeps: an answer to one task, of which the files hold the work.
+pub const SUBSESSION_TEXT_BYTES: usize = 8 * 1024;
+
+/// How long a sub-session may take: a task that needs more is to be cut into several.
+pub const SUBSESSION: Duration = Duration::from_secs(1_800);
+
+/// Longest time of a sub-session that can be configured.
+pub const SUBSESSION_MAX: Duration = Duration::from_secs(12 * 3_600);
+
+/// Requests that a sub-session may send to its model: each costs its owner money.
+pub const SUBSESSION_TURNS: u32 = 100;

@@ -102,12 +102,7 @@ impl ToolName {
                 policy == SubagentPolicy::DeepseekExplicit && profile == Profile::WorktreeWrite
             }
         };
-        Self::ALL.into_iter().filter(|tool| tool.built() && may(tool)).collect()
-    }
-
-    /// Whether this release has the tool.
-    const fn built(self) -> bool {
-        matches!(self.kind(), ToolKind::Reads | ToolKind::Runs | ToolKind::Writes)
+        Self::ALL.into_iter().filter(may).collect()
     }
 
     /// The JSON schema of its input, plain and self-contained.

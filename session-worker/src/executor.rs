@@ -9,6 +9,7 @@ pub(crate) mod authorize;
 #[cfg(test)]
 mod bench;
 pub(crate) mod carry_out;
+pub(crate) mod delegated;
 pub(crate) mod display;
 pub(crate) mod edit;
 pub(crate) mod endpoint;

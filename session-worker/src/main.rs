@@ -15,6 +15,7 @@ mod log;
 mod reaper;
 mod server;
 mod state;
+mod subagent;
 mod top_level;
 mod walls;
 mod worker;

@@ -11,7 +11,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpStream, sync::Semaphore};
 
-use crate::{bridge::Bridge, executor::endpoint::Endpoint};
+use crate::{bridge::Bridge, executor::endpoint::Endpoint, subagent::forward::Forward};
 
 /// Body of every answer on the session's port.
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
@@ -26,11 +26,20 @@ const HEAD: Duration = Duration::from_secs(600);
 /// Largest piece of a request that is read at once: requests are megabytes, and none is ever needed whole.
 const READ_BYTES: usize = 64 * 1024;
 
+/// Who answers as the model.
+#[derive(Clone)]
+pub(crate) enum Model {
+    /// ChatGPT, through the bridge.
+    Bridge(Bridge),
+    /// The model of a sub-session, through its forwarder.
+    Forward(Forward),
+}
+
 /// What answers on the port.
 #[derive(Clone)]
 pub(crate) struct Routes {
     /// The model that Claude Code asks.
-    pub(crate) bridge: Bridge,
+    pub(crate) model: Model,
     /// The tools that it calls.
     pub(crate) endpoint: Endpoint,
 }
@@ -39,7 +48,10 @@ impl Routes {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         match request.uri().path() {
             "/mcp" => self.endpoint.handle(request).await,
-            _ => self.bridge.handle(request).await,
+            _ => match &self.model {
+                Model::Bridge(bridge) => bridge.handle(request).await,
+                Model::Forward(forward) => forward.handle(request).await,
+            },
         }
     }
 }

@@ -37,6 +37,7 @@ use crate::{
         unacknowledged::Unacknowledged,
     },
     state::{self, Effect, Event, Missing, State},
+    subagent::Delegates,
 };
 use coming_up::ComingUp;
 
@@ -58,6 +59,8 @@ pub(crate) struct Worker {
     connections: u64,
     claude: Option<Claude>,
     coming_up: ComingUp,
+    /// None where the session delegates nothing.
+    delegates: Option<Delegates>,
     bridge: Bridge,
     lease: DeadMan,
     arrivals: Arrivals,
@@ -207,7 +210,7 @@ impl Worker {
                 "Claude Code came up without the gateway's tools".to_owned(),
                 Missing::Program,
             )),
-            Said::Result(end) => self.step(Event::RunEnded(end)),
+            Said::Result { end, .. } => self.step(Event::RunEnded(end)),
         }
     }
 

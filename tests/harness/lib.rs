@@ -9,6 +9,7 @@ pub mod binaries;
 pub mod client;
 pub mod gateway;
 pub mod http;
+pub mod model;
 pub mod processes;
 pub mod session;
 pub mod tree;
@@ -16,6 +17,7 @@ pub mod wait;
 
 pub use client::{CallError, Client, ToolError};
 pub use gateway::{Ctl, Gateway};
+pub use model::{Answer, Model};
 pub use session::Session;
 pub use wait::until;
 

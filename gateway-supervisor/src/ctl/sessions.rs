@@ -117,7 +117,25 @@ pub(super) fn one(body: &Value) -> Page {
         page.row([Cell::new("launch error", Tone::Name), Cell::new(line, Tone::Bad)]);
     }
     add_run(&mut page, body);
+    add_subsessions(&mut page, body);
     page
+}
+
+fn add_subsessions(page: &mut Page, body: &Value) {
+    for sub in body["deepseek_subsessions"].as_array().into_iter().flatten() {
+        let ended = sub["ended_at"].as_str().map_or_else(String::new, |at| format!(" to {}", moment(at)));
+        let (model, state, since) = (text(sub, "model"), text(sub, "state"), moment(text(sub, "started_at")));
+        let turns = sub["turns"].as_u64().map_or_else(String::new, |turns| format!(", {turns} turns"));
+        page.pair("sub-session", format!("{} {model} {state}, {since}{ended}{turns}", text(sub, "id")));
+        for why in ["reason", "text"] {
+            if let Some(words) = sub[why].as_str() {
+                page.pair("", shortened(words));
+            }
+        }
+        for file in sub["files_changed"].as_array().into_iter().flatten() {
+            page.pair("", format!("{} {}", text(file, "sha256_after"), text(file, "path")));
+        }
+    }
 }
 
 fn add_run(page: &mut Page, body: &Value) {

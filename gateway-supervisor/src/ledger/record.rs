@@ -11,7 +11,10 @@ use protocol::{
     action::{Prepared, Resolution},
     digest::Digest,
     failure::ErrorCode,
-    id::{ActionId, ClaudeSessionId, IdempotencyKey, InstanceId, RecoveryId, RequestId, RunId, SessionId},
+    id::{
+        ActionId, ClaudeSessionId, IdempotencyKey, InstanceId, RecoveryId, RequestId, RunId, SessionId,
+        SubsessionId,
+    },
     lease::Lease,
     process_identity::ProcessIdentity,
     profile::{Profile, SubagentPolicy},
@@ -19,6 +22,7 @@ use protocol::{
     recorded::RecordId,
     session::RunOutcome,
     skill::SkillSnapshot,
+    subagent::SubsessionEvent,
     timestamp::Timestamp,
     turn::{Reply, Turn},
     workspace::Workspace,
@@ -148,6 +152,15 @@ pub enum Entry {
         resolution: Resolution,
         /// How it was found, for people.
         detail: String,
+    },
+    /// Something happened in a sub-session. Its beginning is the preparation of the action that starts it.
+    Subsession {
+        /// The worker's request; none where the supervisor found it out.
+        request: Option<RecordId>,
+        /// The sub-session.
+        subsession_id: SubsessionId,
+        /// What.
+        event: SubsessionEvent,
     },
     /// The lease was renewed.
     LeaseRenewed {

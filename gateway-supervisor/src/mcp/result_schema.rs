@@ -45,7 +45,10 @@ pub(super) fn result_schema() -> Value {
 const OUTLINED: [(&str, &str); 8] = [
     ("claude_code", "The Claude Code that runs: version, verified."),
     ("deepseek_route", "Where delegated tasks go: sonnet, opus, fable."),
-    ("deepseek_subsessions", "The delegated tasks: id, state, model."),
+    (
+        "deepseek_subsessions",
+        "The delegated tasks: id, state, model, started_at, ended_at, turns, reason, text, files_changed.",
+    ),
     ("launch_error", "Why the last start failed: code, message."),
     ("network_boundary", "What the session's processes can reach: claude, commands, enforced_by."),
     (

@@ -28,8 +28,9 @@ pub(crate) fn resolve(prepared: &Prepared, observed: &Observed) -> (Resolution, 
             (Resolution::Indeterminate, "a command without a receipt: what it did can't be told".to_owned())
         }
         Effect::Subsession { .. } => (
-            Resolution::Indeterminate,
-            "a sub-session without a receipt: how far it came can't be told".to_owned(),
+            // What it did are actions of its own, each with a record of its own.
+            Resolution::Applied,
+            "the sub-session was begun; what became of it is told with it".to_owned(),
         ),
     }
 }

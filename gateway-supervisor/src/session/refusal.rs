@@ -2,7 +2,7 @@
 
 use protocol::{
     failure::{ErrorCode, Failure},
-    id::{SessionId, TurnId},
+    id::{SessionId, SubsessionId, TurnId},
     limits::{REPLY_BYTES, WAITERS},
     tool::ToolName,
 };
@@ -123,6 +123,17 @@ pub(crate) fn tool_not_allowed(name: &str, index: usize, allowed: &[ToolName]) -
 
 pub(crate) fn not_available(what: &str, instead: &'static str) -> Failure {
     Failure::fixed(ErrorCode::NotAvailable, format!("{what} is not offered by this installation"), instead)
+}
+
+/// A delegated task has the right to write.
+pub(crate) fn subsession_active(tool: ToolName, active: SubsessionId) -> Failure {
+    Failure::passing(
+        ErrorCode::Busy,
+        format!("{} is refused while the sub-session {active} is active in the same worktree", tool.name()),
+        format!(
+            "the turn is still open: only read, ask deepseek_subagent_get with id {active} until it has ended, or end it with deepseek_subagent_stop"
+        ),
+    )
 }
 
 /// The skills of a start can't be kept: no session was made.

@@ -98,10 +98,40 @@ pub(crate) fn decide(state: &State, asked: Asked) -> Result<Decision, Failure> {
         return Err(refusal::turn_stale(open));
     };
     let Content { text, calls } = asked.content?;
+    one_writer(state, &calls)?;
     let actions =
         calls.into_iter().map(|(tool, input)| Action { action_id: ActionId::mint(), tool, input }).collect();
     let reply = Reply { reply_id: asked.key, turn_id, text, actions };
     Ok(Decision::Append(vec![Entry::Replied { input: asked.input, reply }]))
+}
+
+/// While a sub-session is active it alone writes and runs commands. What begins one stands alone in its reply, so that
+/// nothing of the reply happens beside it.
+fn one_writer(state: &State, calls: &[(ToolName, CanonicalJson)]) -> Result<(), Failure> {
+    let starts = calls.iter().any(|(tool, _)| *tool == ToolName::SubagentStart);
+    if starts && calls.len() > 1 {
+        return Err(refusal::argument(
+            "tool_calls",
+            "deepseek_subagent_start must be the only call of its reply",
+        ));
+    }
+    let Some(active) = state.active_subsession() else { return Ok(()) };
+    let barred = calls.iter().find(|(tool, _)| match tool {
+        ToolName::RunCommand
+        | ToolName::Edit
+        | ToolName::Write
+        | ToolName::NotebookEdit
+        | ToolName::SubagentStart => true,
+        ToolName::Read
+        | ToolName::FindFiles
+        | ToolName::SearchText
+        | ToolName::SubagentGet
+        | ToolName::SubagentStop => false,
+    });
+    match barred {
+        Some((tool, _)) => Err(refusal::subsession_active(*tool, active.id)),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod cut;
 mod next;
+mod subsessions;
 mod turn;
 
 use protocol::{
@@ -59,8 +60,8 @@ pub(crate) fn view(state: &State, audience: &Audience) -> SessionView {
         subagent_policy: birth.subagent_policy,
         deepseek_route: (birth.subagent_policy == SubagentPolicy::DeepseekExplicit)
             .then_some(DeepseekRoute { sonnet: "flash", opus: "flash", fable: "pro" }),
-        deepseek_subsessions: Vec::new(),
-        active_deepseek_subsession_id: None,
+        deepseek_subsessions: subsessions::views(state),
+        active_deepseek_subsession_id: state.active_subsession().map(|sub| sub.id.to_string()),
         skill_snapshot: birth.skills.iter().map(skill_view).collect(),
         working_directory: birth.workspace.root.to_string_lossy().into_owned(),
         source_directory: birth.workspace.source.to_string_lossy().into_owned(),

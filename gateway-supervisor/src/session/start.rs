@@ -100,15 +100,6 @@ fn absolute(text: &str) -> Result<PathBuf, Failure> {
 /// Whether this installation offers what is asked, and the directory as it is now: for a worktree, the source. Blocks on
 /// the file system.
 pub(crate) fn look(start: &Start, config: &Config) -> Result<Workspace, Failure> {
-    match start.policy {
-        SubagentPolicy::None => {}
-        SubagentPolicy::DeepseekExplicit => {
-            return Err(refusal::not_available(
-                "the subagent_policy deepseek_explicit",
-                "start the session with subagent_policy none",
-            ));
-        }
-    }
     let root = start.directory.canonicalize().map_err(|error| no_directory(&error))?;
     let identity = RootIdentity::at(&root).map_err(|error| no_directory(&error))?;
     if root.to_str().is_none() {

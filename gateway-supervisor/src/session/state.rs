@@ -7,6 +7,7 @@ mod fold;
 mod loss;
 mod observed;
 mod standing;
+mod subsessions;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,6 +33,7 @@ use protocol::{
 pub(crate) use accept::Accepted;
 pub(crate) use loss::Findings;
 pub(crate) use observed::Observed;
+pub(crate) use subsessions::Subsession;
 
 use crate::ledger::record::Created;
 
@@ -66,6 +68,8 @@ pub(crate) struct State {
     pub(crate) lost: Vec<ActionRecord>,
     /// What it has seen of the project's files.
     pub(crate) observed: Observed,
+    /// Its sub-sessions, the oldest first.
+    pub(crate) subsessions: Vec<Subsession>,
     /// What must be acknowledged or mended.
     pub(crate) trouble: Trouble,
     /// Why the newest start failed.

@@ -108,6 +108,35 @@ pub struct SubsessionView {
     pub state: String,
     /// The tier that was asked for.
     pub model: String,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// RFC 3339, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// Requests that were sent to its model; known once it is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+    /// Why it gave no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The beginning of its final text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The files that it changed.
+    pub files_changed: Vec<FileChangeView>,
+}
+
+/// A file that a delegated task changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct FileChangeView {
+    /// Its path.
+    pub path: String,
+    /// SHA-256 before the first change; none where the file is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256_before: Option<String>,
+    /// SHA-256 after the last one.
+    pub sha256_after: String,
 }
 
 /// A pinned skill, without its text.

@@ -14,7 +14,7 @@ use super::{
     to_worker::{StopReason, ToWorker},
 };
 use crate::{
-    action::{Action, Effect, Prepared, PreparedWrite},
+    action::{Action, Effect, Prepared, PreparedWrite, Resolution},
     canonical::CanonicalJson,
     digest::{Digest, hex},
     failure::ToolErrorCode,
@@ -24,6 +24,7 @@ use crate::{
     receipt::{CommandEnd, CommandRun, Facts, FileVersion, Receipt},
     recorded::{Ack, RecordId},
     session::RunOutcome,
+    subagent::{SubsessionEnd, SubsessionEvent, SubsessionState},
     timestamp::Timestamp,
     tool::ToolName,
     turn::{Reply, Turn},
@@ -132,6 +133,39 @@ fn effects() -> Vec<(&'static str, Effect)> {
     ]
 }
 
+fn subsession_events() -> Vec<(String, SubsessionEvent)> {
+    let called = Action {
+        action_id: action(),
+        tool: ToolName::Write,
+        input: CanonicalJson::of(&serde_json::json!({"file_path": "/a", "content": ""})).unwrap(),
+    };
+    let effect = Effect::Command { argv: vec!["ls".into()], cwd: "/p".into() };
+    let (_, receipt) = receipts().remove(0);
+    let mut all = vec![
+        ("Called".to_owned(), SubsessionEvent::Called(called)),
+        (
+            "Prepared".to_owned(),
+            SubsessionEvent::Prepared(Prepared { action_id: action(), prepared_at: Timestamp(1), effect }),
+        ),
+        ("Receipt".to_owned(), SubsessionEvent::Receipt(receipt)),
+    ];
+    for state in [
+        SubsessionState::Starting,
+        SubsessionState::Running,
+        SubsessionState::Finished,
+        SubsessionState::Failed,
+        SubsessionState::Stopped,
+        SubsessionState::Lost,
+    ] {
+        let end = SubsessionEnd { state, reason: Some("why".into()), text: Some("text".into()), turns: 3 };
+        all.push((format!("Ended.{}", state.name()), SubsessionEvent::Ended(end)));
+    }
+    let resolution = Resolution::NotStarted;
+    let resolved = SubsessionEvent::Resolved { action_id: action(), resolution, detail: "how".into() };
+    all.push(("Resolved".to_owned(), resolved));
+    all
+}
+
 fn worker_records() -> Vec<(String, WorkerRecord)> {
     let opened = Turn {
         turn_id: turn(),
@@ -163,6 +197,10 @@ fn worker_records() -> Vec<(String, WorkerRecord)> {
             WorkerRecord::RunEnded { run_id: run(), outcome, detail },
         ));
     }
+    for (name, event) in subsession_events() {
+        let subsession_id = SubsessionId::from_bytes([0x44; 16]);
+        all.push((format!("Subsession.{name}"), WorkerRecord::Subsession { subsession_id, event }));
+    }
     for (_, record) in &all {
         // A new variant has to be added above too.
         match record {
@@ -171,7 +209,8 @@ fn worker_records() -> Vec<(String, WorkerRecord)> {
             | WorkerRecord::Prepared(_)
             | WorkerRecord::Receipt(_)
             | WorkerRecord::RunEnded { .. }
-            | WorkerRecord::ClaudeGone { .. } => {}
+            | WorkerRecord::ClaudeGone { .. }
+            | WorkerRecord::Subsession { .. } => {}
         }
     }
     all

@@ -9,6 +9,7 @@ use crate::{
     profile::{Profile, SubagentPolicy},
     receipt::FileVersion,
     secret::Secret,
+    subagent::SubsessionSummary,
     timestamp::Timestamp,
     workspace::RootIdentity,
 };
@@ -53,6 +54,31 @@ pub struct WorkerLaunch {
     pub scratch: PathBuf,
     /// Environment of commands, beyond what the worker adds itself.
     pub command_environment: Vec<(String, String)>,
+    /// How tasks are delegated; none where the session may not.
+    #[serde(default)]
+    pub delegation: Option<Delegation>,
+    /// The sub-sessions so far.
+    #[serde(default)]
+    pub subsessions: Vec<SubsessionSummary>,
+}
+
+/// How tasks are delegated: the one route, and its bounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delegation {
+    /// The program of a sub-session.
+    pub program: PathBuf,
+    /// Where its model is: HTTPS, or HTTP at a literal loopback address.
+    pub url: String,
+    /// The file with the key, 0600; none where the owner named none.
+    pub key_file: Option<PathBuf>,
+    /// The name of the fast model there.
+    pub flash: String,
+    /// The name of the strong model there.
+    pub pro: String,
+    /// How long a sub-session may take, in seconds.
+    pub seconds: u64,
+    /// Requests that it may send to its model.
+    pub turns: u32,
 }
 
 const fn usual_umask() -> u32 {

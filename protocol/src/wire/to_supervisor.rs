@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     action::Prepared,
     digest::Digest,
-    id::{InstanceId, RunId, TurnId},
+    id::{InstanceId, RunId, SubsessionId, TurnId},
     process_identity::ProcessIdentity,
     receipt::Receipt,
     recorded::{RecordId, Recordable},
     session::RunOutcome,
+    subagent::SubsessionEvent,
     turn::Turn,
 };
 
@@ -80,6 +81,13 @@ pub enum WorkerRecord {
         /// Exit code or signal and the last lines of its stderr, for people.
         detail: String,
     },
+    /// Something happened in a sub-session.
+    Subsession {
+        /// The sub-session.
+        subsession_id: SubsessionId,
+        /// What.
+        event: SubsessionEvent,
+    },
 }
 
 impl WorkerRecord {
@@ -90,6 +98,7 @@ impl WorkerRecord {
             Self::TurnOpened(turn) => turn.record_digest(),
             Self::Prepared(prepared) => prepared.record_digest(),
             Self::Receipt(receipt) => receipt.record_digest(),
+            Self::Subsession { event, .. } => event.digest(),
             Self::ClaudeStarted { .. } | Self::RunEnded { .. } | Self::ClaudeGone { .. } => {
                 Digest::of(&serde_json::to_vec(self).unwrap_or_default())
             }

@@ -33,6 +33,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) session_id: ClaudeSessionId,
     /// Whether it resumes that session.
     pub(crate) start: Start,
+    /// The name under which it knows its model.
+    pub(crate) model: &'a str,
     /// The tools it may call.
     pub(crate) tools: &'a [ToolName],
 }
@@ -58,7 +60,7 @@ pub(crate) fn arguments(settings: &Settings<'_>) -> Vec<OsString> {
         "",
         "--disable-slash-commands",
         "--model",
-        MODEL,
+        settings.model,
         "--permission-mode",
         "dontAsk",
         session,
@@ -130,6 +132,7 @@ mod tests {
             mcp_config: folder.path().join("claude/mcp.json"),
             session_id: "6a4b1c9e-0d2f-4a55-9a39-1b7f7c0e4d11".parse().unwrap(),
             start: Start::New,
+            model: MODEL,
             tools: &ToolName::allowed(Profile::ReadOnly, SubagentPolicy::None)[..3],
         };
         let mut text = String::new();

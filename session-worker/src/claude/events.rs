@@ -4,11 +4,16 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use protocol::limits::SUBSESSION_TEXT_BYTES;
+
 use super::version;
 use crate::top_level::{Found, Plan, Scanner, Wanted};
 
 /// How much of an error's text is kept for people.
 const DETAIL_BYTES: usize = 2 * 1024;
+
+/// How much of a result's raw text is kept: the answer of a sub-session, with its escapes.
+const RESULT_BYTES: usize = 2 * SUBSESSION_TEXT_BYTES;
 
 const PLAN: Plan = Plan {
     fields: &[
@@ -17,7 +22,7 @@ const PLAN: Plan = Plan {
         Wanted { name: "is_error", bytes: 8 },
         Wanted { name: "claude_code_version", bytes: 80 },
         Wanted { name: "mcp_servers", bytes: 1024 },
-        Wanted { name: "result", bytes: DETAIL_BYTES },
+        Wanted { name: "result", bytes: RESULT_BYTES },
         Wanted { name: "errors", bytes: DETAIL_BYTES },
     ],
     list: "",
@@ -34,7 +39,12 @@ pub(crate) enum Said {
     /// It could not reach the gateway's tools.
     WithoutTools,
     /// The run is over.
-    Result(RunEnd),
+    Result {
+        /// How.
+        end: RunEnd,
+        /// The beginning of its final text.
+        text: String,
+    },
 }
 
 /// How Claude Code ended a run.
@@ -98,11 +108,11 @@ impl Line {
 fn said(found: &Found) -> Option<Said> {
     match (found.value("type")?, found.value("subtype")) {
         ("system", Some("init")) => Some(ready(found)),
-        ("result", _) => Some(Said::Result(if found.value("is_error") == Some(false) {
-            RunEnd::Fine
-        } else {
-            RunEnd::Error(detail(found))
-        })),
+        ("result", _) => {
+            let fine = found.value("is_error") == Some(false);
+            let end = if fine { RunEnd::Fine } else { RunEnd::Error(detail(found)) };
+            Some(Said::Result { end, text: answer(found.text("result").unwrap_or_default()) })
+        }
         _ => None,
     }
 }
@@ -116,12 +126,32 @@ fn ready(found: &Found) -> Said {
     Said::Ready { version: version::number(version.as_deref().unwrap_or_default()).to_owned() }
 }
 
+/// The beginning of a JSON text that may be cut anywhere.
+fn answer(raw: &[u8]) -> String {
+    // An escape or a character that was cut has a dozen bytes at most.
+    for cut in 0..=12.min(raw.len()) {
+        let mut whole = raw[..raw.len() - cut].to_vec();
+        if cut > 0 || !whole.ends_with(b"\"") {
+            whole.push(b'"');
+        }
+        if let Ok(mut text) = serde_json::from_slice::<String>(&whole) {
+            let kept =
+                (0..=SUBSESSION_TEXT_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+            text.truncate(kept.unwrap_or(0));
+            return text;
+        }
+    }
+    String::new()
+}
+
 /// What an error's line says.
 fn detail(found: &Found) -> String {
     let words = found.text("errors").into_iter().chain(found.text("result")).next();
     let kind = found.value::<String>("subtype").unwrap_or_default();
     match words {
-        Some(words) => String::from_utf8_lossy(words).trim_matches(['"', '[', ']']).to_owned(),
+        Some(words) => String::from_utf8_lossy(&words[..words.len().min(DETAIL_BYTES)])
+            .trim_matches(['"', '[', ']'])
+            .to_owned(),
         None => kind,
     }
 }
@@ -164,9 +194,9 @@ mod tests {
             heard(&lines).await,
             [
                 Said::Ready { version: "2.1.247".into() },
-                Said::Result(RunEnd::Fine),
-                Said::Result(RunEnd::Error("No conversation found".into())),
-                Said::Result(RunEnd::Error("error_max_turns".into())),
+                Said::Result { end: RunEnd::Fine, text: "x".repeat(SUBSESSION_TEXT_BYTES) },
+                Said::Result { end: RunEnd::Error("No conversation found".into()), text: String::new() },
+                Said::Result { end: RunEnd::Error("error_max_turns".into()), text: String::new() },
                 Said::WithoutTools,
             ]
         );

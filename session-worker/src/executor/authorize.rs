@@ -132,6 +132,17 @@ impl Authority {
         }));
     }
 
+    /// The authority for one recorded call of a sub-session, and nothing else.
+    pub(crate) fn of_call(called: Recorded<Action>) -> Self {
+        let open = OpenReply {
+            turn_id: TurnId::mint(),
+            actions: vec![called.into_inner()],
+            states: Mutex::new(vec![ActionState::Waiting]),
+            changes: watch::Sender::new(0),
+        };
+        Self(Arc::new(Mutex::new(Some(Arc::new(open)))))
+    }
+
     /// Decides about a call of `tool` with `input` that carries `action_id`.
     pub(crate) fn begin(&self, action_id: ActionId, tool: ToolName, input: &Value) -> Begin {
         let Some(reply) = lock(&self.0).clone() else {

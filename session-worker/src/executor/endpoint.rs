@@ -35,6 +35,7 @@ use serde_json::Value;
 
 use super::{
     carry_out::{Call, Executor},
+    delegated::Delegated,
     tools::Tools,
 };
 use crate::server::Body;
@@ -56,10 +57,10 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that offers those of `allowed` that `executor` carries out, to whoever knows `secret`.
-    pub(crate) fn new(secret: Token, allowed: &[ToolName], executor: Executor) -> Self {
+    /// An endpoint that offers those of `allowed` that `hands` carry out, to whoever knows `secret`.
+    pub(crate) fn new(secret: Token, allowed: &[ToolName], hands: impl Into<Hands>) -> Self {
         let offered = allowed.iter().copied().filter(|tool| Tools::offers(*tool)).collect();
-        let front = Front { offered, executor };
+        let front = Front { offered, hands: hands.into() };
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(false)
@@ -114,25 +115,46 @@ fn unauthorized() -> Response<Body> {
 #[derive(Clone)]
 struct Front {
     offered: Arc<[ToolName]>,
-    executor: Executor,
+    hands: Hands,
+}
+
+/// Who carries calls out.
+#[derive(Debug, Clone)]
+pub(crate) enum Hands {
+    /// The session: only actions of the reply that is being carried out.
+    Session(Executor),
+    /// A sub-session: whatever its tools take.
+    Subsession(Delegated),
+}
+
+impl From<Executor> for Hands {
+    fn from(executor: Executor) -> Self {
+        Self::Session(executor)
+    }
+}
+
+impl From<Delegated> for Hands {
+    fn from(delegated: Delegated) -> Self {
+        Self::Subsession(delegated)
+    }
 }
 
 impl Front {
+    /// A call by the id that it carries, its tool and its input.
     fn call_of(
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Call, ErrorData> {
+    ) -> Result<(String, ToolName, Value), ErrorData> {
         let named = ToolName::named(&request.name).filter(|tool| self.offered.contains(tool));
         let Some(tool) = named else {
             return Err(refused(&request.name, "this session has no such tool; nothing was run"));
         };
-        let action_id = context.meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::parse::<ActionId>);
-        let Some(Ok(action_id)) = action_id else {
+        let Some(id) = context.meta.get(TOOL_USE_ID).and_then(Value::as_str) else {
             return Err(refused(&request.name, "the call carries no action's id; nothing was run"));
         };
         let input = Value::Object(request.arguments.unwrap_or_default());
-        Ok(Call { action_id, tool, input })
+        Ok((id.to_owned(), tool, input))
     }
 }
 
@@ -156,8 +178,16 @@ impl ServerHandler for Front {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let name = request.name.clone();
-        let call = self.call_of(request, &context)?;
-        let outcome = showing_life(&context, self.executor.call(call)).await;
+        let (id, tool, input) = self.call_of(request, &context)?;
+        let outcome = match &self.hands {
+            Hands::Session(executor) => {
+                let Ok(action_id) = id.parse::<ActionId>() else {
+                    return Err(refused(&name, "the call carries no action's id; nothing was run"));
+                };
+                showing_life(&context, executor.call(Call { action_id, tool, input })).await
+            }
+            Hands::Subsession(delegated) => showing_life(&context, delegated.call(&id, tool, input)).await,
+        };
         match outcome {
             Ok(receipt) => Ok(CallToolResponse::from(result(receipt.get()))),
             Err(reason) => Err(refused(&name, &reason.to_string())),

@@ -29,7 +29,7 @@ use super::{
     search_text,
     writing::{Barrier, Change, Writing},
 };
-use crate::link::recorder::Recorder;
+use crate::{link::recorder::Recorder, subagent::Delegates};
 
 /// Raised when the session ends: long work looks at it and gives up.
 #[derive(Debug, Clone, Default)]
@@ -73,11 +73,31 @@ pub(crate) struct Tools {
     commands: Option<Arc<Commands>>,
     /// None where the session's profile writes nothing.
     writing: Option<Arc<Writing>>,
+    /// None where the session delegates nothing.
+    delegates: Option<Delegates>,
+    /// Hears of every durable receipt.
+    told: Option<Told>,
+}
+
+/// Hears of receipts.
+#[derive(Clone)]
+struct Told(Arc<dyn Fn(&Receipt) + Send + Sync>);
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Told")
+    }
 }
 
 impl Tools {
     pub(crate) fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings: Arc::new(surroundings), commands: None, writing: None }
+        Self {
+            surroundings: Arc::new(surroundings),
+            commands: None,
+            writing: None,
+            delegates: None,
+            told: None,
+        }
     }
 
     /// The same tools, which also run commands.
@@ -94,11 +114,24 @@ impl Tools {
         self
     }
 
+    /// The same tools, which also delegate where there is something to delegate to.
+    #[must_use]
+    pub(crate) fn with_delegates(mut self, delegates: Option<Delegates>) -> Self {
+        self.delegates = delegates;
+        self
+    }
+
+    /// The same tools, which tell of every durable receipt.
+    #[must_use]
+    pub(crate) fn telling(mut self, told: impl Fn(&Receipt) + Send + Sync + 'static) -> Self {
+        self.told = Some(Told(Arc::new(told)));
+        self
+    }
+
     /// Whether this executor carries the tool out. What it does not carry out is not offered.
     pub(crate) const fn offers(tool: ToolName) -> bool {
         match tool.kind() {
-            ToolKind::Reads | ToolKind::Runs | ToolKind::Writes => true,
-            ToolKind::Delegates => false,
+            ToolKind::Reads | ToolKind::Runs | ToolKind::Writes | ToolKind::Delegates => true,
         }
     }
 
@@ -127,13 +160,27 @@ impl Tools {
                 self.write(action.get(), Change::Notebook(input), recorder).await
             }
             ToolInput::SubagentStart(_) | ToolInput::SubagentGet(_) | ToolInput::SubagentStop(_) => {
-                ToolOutcome::failed(&ToolFailure::new(
-                    ToolErrorCode::Internal,
-                    format!(
-                        "calling {}: this release does not have the tool; nothing was done",
-                        action.get().tool.name()
-                    ),
-                ))
+                let delegated = self.delegate(action.get(), input, recorder).await;
+                delegated.unwrap_or_else(|failure| ToolOutcome::failed(&failure))
+            }
+        }
+    }
+
+    async fn delegate(
+        &self,
+        action: &Action,
+        input: ToolInput,
+        recorder: &Recorder,
+    ) -> Result<ToolOutcome, ToolFailure> {
+        match (&self.delegates, input) {
+            (Some(delegates), ToolInput::SubagentStart(input)) => {
+                delegates.start(action, input, recorder).await
+            }
+            (Some(delegates), ToolInput::SubagentGet(input)) => delegates.get(&input.id).await,
+            (Some(delegates), ToolInput::SubagentStop(input)) => delegates.stop(&input.id).await,
+            (_, _) => {
+                let why = format!("calling {}: this session delegates nothing", action.tool.name());
+                Err(ToolFailure::new(ToolErrorCode::Internal, why))
             }
         }
     }
@@ -166,6 +213,9 @@ impl Tools {
     pub(crate) fn note(&self, receipt: &Receipt) {
         if let Some(writing) = &self.writing {
             writing.observed.note(receipt);
+        }
+        if let Some(Told(told)) = &self.told {
+            told(receipt);
         }
     }
 

@@ -4,10 +4,12 @@
 //! Invariant: waiting outlasts a supervisor that is away: the loop sends the record again when it is back.
 
 use protocol::{
-    action::Prepared,
+    action::{Action, Prepared},
+    id::SubsessionId,
     limits::UNACKNOWLEDGED,
     receipt::Receipt,
     recorded::{Ack, Recordable, Recorded},
+    subagent::{SubsessionEnd, SubsessionEvent},
     wire::to_supervisor::WorkerRecord,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -30,13 +32,15 @@ pub(crate) struct Request {
 #[derive(Debug, Clone)]
 pub(crate) struct Recorder {
     requests: mpsc::Sender<Request>,
+    /// Whose actions it records; none for the session's own.
+    subsession: Option<SubsessionId>,
 }
 
 impl Recorder {
     /// A recorder and the end where the loop takes its requests.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Request>) {
         let (requests, taken) = mpsc::channel(UNACKNOWLEDGED);
-        (Self { requests }, taken)
+        (Self { requests, subsession: None }, taken)
     }
 
     /// Makes a receipt durable.
@@ -44,7 +48,11 @@ impl Recorder {
     /// # Errors
     /// Where the worker ends first; the receipt is then in the outbox.
     pub(crate) async fn receipt(&self, receipt: Receipt) -> Result<Recorded<Receipt>, NotRecorded> {
-        self.record(receipt, WorkerRecord::Receipt).await
+        self.record(receipt, |receipt, of| match of {
+            None => WorkerRecord::Receipt(receipt),
+            Some(id) => happened(id, SubsessionEvent::Receipt(receipt)),
+        })
+        .await
     }
 
     /// Makes a prepared action durable, so that its effect may follow.
@@ -52,16 +60,43 @@ impl Recorder {
     /// # Errors
     /// Where the worker ends first; the effect must then not happen.
     pub(crate) async fn prepared(&self, prepared: Prepared) -> Result<Recorded<Prepared>, NotRecorded> {
-        self.record(prepared, WorkerRecord::Prepared).await
+        self.record(prepared, |prepared, of| match of {
+            None => WorkerRecord::Prepared(prepared),
+            Some(id) => happened(id, SubsessionEvent::Prepared(prepared)),
+        })
+        .await
+    }
+
+    /// The same, for the actions of a sub-session.
+    pub(crate) fn of(&self, id: SubsessionId) -> Self {
+        Self { requests: self.requests.clone(), subsession: Some(id) }
+    }
+
+    /// Makes a call of a sub-session durable, so that it may be carried out.
+    ///
+    /// # Errors
+    /// Where the worker ends first; the call must then not be carried out.
+    pub(crate) async fn called(&self, action: Action) -> Result<Recorded<Action>, NotRecorded> {
+        let id = self.subsession.ok_or(NotRecorded)?;
+        self.record(action, move |action, _| happened(id, SubsessionEvent::Called(action))).await
+    }
+
+    /// Makes the end of a sub-session durable.
+    ///
+    /// # Errors
+    /// Where the worker ends first; the supervisor finds the loss itself then.
+    pub(crate) async fn ended(&self, end: SubsessionEnd) -> Result<Recorded<SubsessionEnd>, NotRecorded> {
+        let id = self.subsession.ok_or(NotRecorded)?;
+        self.record(end, move |end, _| happened(id, SubsessionEvent::Ended(end))).await
     }
 
     async fn record<T: Recordable + Clone>(
         &self,
         value: T,
-        wrap: fn(T) -> WorkerRecord,
+        wrap: impl FnOnce(T, Option<SubsessionId>) -> WorkerRecord,
     ) -> Result<Recorded<T>, NotRecorded> {
         let (done, acknowledged) = oneshot::channel();
-        let request = Request { what: wrap(value.clone()), done };
+        let request = Request { what: wrap(value.clone(), self.subsession), done };
         self.requests.send(request).await.map_err(|_| NotRecorded)?;
         let ack = acknowledged.await.map_err(|_| NotRecorded)?;
         Recorded::new(value, ack).map_err(|_| NotRecorded)
@@ -84,6 +119,10 @@ impl Recorder {
         });
         (recorder, records)
     }
+}
+
+const fn happened(subsession_id: SubsessionId, event: SubsessionEvent) -> WorkerRecord {
+    WorkerRecord::Subsession { subsession_id, event }
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ const ACKNOWLEDGED: Duration = Duration::from_secs(3);
 /// connect, or just restarting.
 const HEARD: Duration = Duration::from_secs(10);
 
+/// How long an active sub-session may take to end: its program is killed after some seconds, and two syncs follow.
+const DELEGATES: Duration = Duration::from_secs(8);
+
 /// How long the last words may take to be sent.
 const SAID: Duration = Duration::from_secs(1);
 
@@ -41,6 +44,7 @@ impl Worker {
         if let Some(claude) = self.claude.take() {
             claude.end().await;
         }
+        self.end_delegates().await;
         reaper::reap().await;
         self.settle(&reason).await;
         self.listening.abort();
@@ -61,6 +65,23 @@ impl Worker {
             }
         }
         written
+    }
+
+    /// Ends an active sub-session. What it still has recorded is taken in meanwhile; where nobody acknowledges it, the
+    /// supervisor finds the loss when it is back.
+    async fn end_delegates(&mut self) {
+        let Some(delegates) = self.delegates.take() else { return };
+        delegates.end_all();
+        let deadline = Instant::now() + DELEGATES;
+        loop {
+            tokio::select! {
+                () = delegates.all_over() => return,
+                arrival = self.next_of_link() => self.settle_with(arrival),
+                () = tokio::time::sleep_until(deadline) => {
+                    return tracing::warn!("a sub-session's end was not recorded in time");
+                }
+            }
+        }
     }
 
     /// Waits until everything is acknowledged, within reason.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the link stands first, so that whatever fails after it can be told.
 
-use std::io;
+use std::{io, path::Path};
 
 use protocol::{
     limits::VERSIONS_BYTES,
@@ -24,7 +24,7 @@ use super::{Arrivals, ComingUp, Worker};
 use crate::{
     bridge::Bridge,
     claude::{
-        arguments::{Settings, arguments, environment},
+        arguments::{MODEL, Settings, arguments, environment},
         child::{self, Claude, Program},
         endpoint::ModelEndpoint,
         home::Home,
@@ -47,8 +47,9 @@ use crate::{
         recorder::Recorder,
         unacknowledged::Unacknowledged,
     },
-    server::{self, Routes},
+    server::{self, Model, Routes},
     state::{Event, Missing, State},
+    subagent::Delegates,
 };
 
 /// What Claude Code talks to, and the secrets that open it.
@@ -91,6 +92,7 @@ pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
         connections: 0,
         claude: None,
         coming_up: ComingUp::default(),
+        delegates: delegates(launch),
         bridge: bridge.clone(),
         lease,
         arrivals: Arrivals { proven, link, requests, turns, claude, terminate },
@@ -100,9 +102,13 @@ pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
         listening,
     };
     let started = tools(launch, stop).map_err(|message| (message, Missing::Wall)).and_then(|tools| {
-        let executor = Executor::new(authority, recorder, tools);
+        let executor = Executor::new(authority, recorder, tools.with_delegates(worker.delegates.clone()));
         let endpoint = endpoint(launch, executor_secret.clone(), executor);
-        let inside = Inside { routes: Routes { bridge, endpoint }, bridge_secret, executor_secret };
+        let inside = Inside {
+            routes: Routes { model: Model::Bridge(bridge), endpoint },
+            bridge_secret,
+            executor_secret,
+        };
         start_claude(launch, inside, events)
     });
     match started {
@@ -146,6 +152,21 @@ fn tools(launch: &WorkerLaunch, stop: Stop) -> Result<Tools, String> {
         Some(writing) => tools.with_writing(writing),
         None => tools,
     })
+}
+
+/// The session's sub-sessions, where it may have any. Each gets tools of its own: it has seen nothing of the worktree yet.
+fn delegates(launch: &WorkerLaunch) -> Option<Delegates> {
+    let delegation = launch.delegation.clone()?;
+    let mut own = launch.clone();
+    own.observed.clear();
+    own.subsessions.clear();
+    let make_tools = move |folder: &Path, stop| {
+        let mut own = own.clone();
+        own.directory = folder.to_owned();
+        tools(&own, stop)
+    };
+    let directory = launch.directory.clone();
+    Some(Delegates::new(delegation, directory, &launch.subsessions, Box::new(make_tools)))
 }
 
 /// What writing needs, where the session may write. The error is a sentence for the user.
@@ -217,6 +238,7 @@ fn program(launch: &WorkerLaunch, model: &ModelEndpoint, secrets: (&Token, &Toke
         mcp_config: home.write_mcp_config(model, executor_secret)?,
         session_id: launch.claude.session_id,
         start: home.start(launch.claude.session_id)?,
+        model: MODEL,
         tools: &allowed(launch),
     };
     tracing::info!(start = ?settings.start, launch = launch.launch, "Claude Code is started");

@@ -79,8 +79,11 @@ impl Session {
                 own: vec![base.join("session")],
                 added: vec![],
             },
-            scratch: base.join("scratch"),
+            // What stands beside it are other sessions' and closed.
+            scratch: base.join("scratch/own"),
             command_environment: vec![],
+            delegation: None,
+            subsessions: Vec::new(),
         };
         Self { folder, launch, worker: None, ledger: BTreeMap::new() }
     }

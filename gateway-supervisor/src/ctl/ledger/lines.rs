@@ -4,6 +4,7 @@ use protocol::{
     action::Effect,
     digest::Digest,
     receipt::{Facts, Receipt},
+    subagent::SubsessionEvent,
 };
 
 use crate::{
@@ -57,11 +58,30 @@ fn entry(entry: &Entry) -> (&'static str, String) {
         Entry::Resolved { action_id, resolution, detail } => {
             ("resolved", format!("{action_id} {resolution:?}: {detail}"))
         }
+        Entry::Subsession { subsession_id, event, .. } => {
+            ("sub-session", format!("{subsession_id} {}", happened(event)))
+        }
         Entry::LeaseRenewed { expires_at } => ("lease renewed", format!("until {expires_at}")),
         Entry::LeaseExpired => ("lease expired", String::new()),
         Entry::Recovered { .. } => ("recovered", String::new()),
         Entry::StopRequested { reason, .. } => ("stop requested", reason.clone().unwrap_or_default()),
         Entry::Stopped => ("stopped", String::new()),
+    }
+}
+
+fn happened(event: &SubsessionEvent) -> String {
+    match event {
+        SubsessionEvent::Called(action) => format!("called {} {}", action.tool.name(), action.action_id),
+        SubsessionEvent::Prepared(prepared) => {
+            format!("prepared {} {}", prepared.action_id, effect(&prepared.effect))
+        }
+        SubsessionEvent::Receipt(receipt) => outcome(receipt),
+        SubsessionEvent::Ended(end) => {
+            format!("{} {}", end.state.name(), end.reason.as_deref().unwrap_or_default())
+        }
+        SubsessionEvent::Resolved { action_id, resolution, detail } => {
+            format!("resolved {action_id} {resolution:?}: {detail}")
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! Steps: what brings the world to where the record stands.
 
+use std::path::Path;
+
 use protocol::{
     failure::ErrorCode,
     id::InstanceId,
+    profile::SubagentPolicy,
     wire::{
-        launch::{ClaudeLaunch, ProtectedRoots, WorkerLaunch},
+        launch::{ClaudeLaunch, Delegation, ProtectedRoots, WorkerLaunch},
         to_worker::ToWorker,
     },
 };
@@ -17,7 +20,7 @@ use crate::{
     ledger::record::Entry,
     session::{
         converge::{self, Step, Wire},
-        state::{Launch, Life, Process},
+        state::{Launch, Life, Process, Subsession},
     },
     worker::{carrier::Carrier, link::Peer, orphans, place, spawn::Born},
     workspace::plan,
@@ -125,6 +128,9 @@ impl Actor {
 
     fn launch_line(&self, launch: &Launch, program: std::path::PathBuf) -> WorkerLaunch {
         let (birth, config) = (&self.state.birth, &self.house.config);
+        let delegation = self.delegation(&program);
+        // No tool of the session shows the key.
+        let key = delegation.as_ref().and_then(|delegation| delegation.key_file.clone());
         let marks = self.house.marks(birth.session_id);
         WorkerLaunch {
             session_id: birth.session_id,
@@ -148,10 +154,26 @@ impl Actor {
             protected: ProtectedRoots {
                 homes: config.homes.clone(),
                 own: vec![config.state.clone(), runtime_folder()],
-                added: config.protected.clone(),
+                added: config.protected.iter().cloned().chain(key).collect(),
             },
             scratch: marks.scratch,
             command_environment: config.command_environment.clone(),
+            delegation,
+            subsessions: self.state.subsessions.iter().map(Subsession::summary).collect(),
+        }
+    }
+
+    /// How this session's tasks are delegated, where it may delegate.
+    fn delegation(&self, claude: &Path) -> Option<Delegation> {
+        match self.state.birth.subagent_policy {
+            SubagentPolicy::None => None,
+            SubagentPolicy::DeepseekExplicit => {
+                let mut delegation = self.house.config.delegation.clone();
+                if delegation.program.as_os_str().is_empty() {
+                    delegation.program = claude.to_owned();
+                }
+                Some(delegation)
+            }
         }
     }
 

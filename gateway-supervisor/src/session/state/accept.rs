@@ -70,6 +70,10 @@ impl State {
                 self.may_receive(&receipt)?;
                 Ok(Entry::Receipt { request, receipt })
             }
+            WorkerRecord::Subsession { subsession_id, event } => {
+                self.may_happen(subsession_id, &event)?;
+                Ok(Entry::Subsession { request: Some(request), subsession_id, event })
+            }
             WorkerRecord::RunEnded { run_id, outcome, detail } => match self.open_run() {
                 Some(run) if run.run_id == run_id && outcome != RunOutcome::Running => {
                     Ok(Entry::RunEnded { request: Some(request), run_id, outcome, detail })

@@ -63,6 +63,7 @@ impl State {
             run: None,
             lost: Vec::new(),
             observed: Observed::default(),
+            subsessions: Vec::new(),
             trouble: Trouble::default(),
             launch_error: None,
             keys: Keys::default(),
@@ -120,6 +121,7 @@ impl State {
             Entry::TurnOpened { turn, .. } => self.turn_opened(turn),
             Entry::Replied { input, reply } => self.replied(*input, reply, reply_ack),
             Entry::Prepared { prepared, .. } => {
+                self.subsession_begun(prepared);
                 self.progress(prepared.action_id, Progress::Prepared(Box::new(prepared.clone())));
             }
             Entry::Receipt { receipt, .. } => self.received(receipt),
@@ -127,6 +129,9 @@ impl State {
             Entry::LaunchFailed { code, message, .. } => self.launch_failed(*code, message),
             Entry::WorkerGone { launch, .. } => self.worker_gone(*launch),
             Entry::Resolved { action_id, resolution, .. } => self.resolved(*action_id, *resolution),
+            Entry::Subsession { subsession_id, event, .. } => {
+                self.subsession_event(*subsession_id, event, record.at);
+            }
             Entry::LeaseRenewed { expires_at } => {
                 self.lease.expires_at = self.lease.expires_at.max(*expires_at);
             }
@@ -211,6 +216,7 @@ impl State {
 
     fn received(&mut self, receipt: &Receipt) {
         self.observed.receipt(receipt);
+        self.subsession_started(receipt.action_id);
         self.progress(receipt.action_id, Progress::Done(Arc::new(receipt.clone())));
     }
 
@@ -353,7 +359,9 @@ fn asked(entry: &Entry, number: u64) -> Option<(RecordId, Digest)> {
         Entry::ClaudeGone { request, had_started, detail } => {
             (request, WorkerRecord::ClaudeGone { had_started: *had_started, detail: detail.clone() })
         }
-        Entry::RunEnded { request: None, .. }
+        Entry::Subsession { request: Some(request), event, .. } => return Some((*request, event.digest())),
+        Entry::Subsession { request: None, .. }
+        | Entry::RunEnded { request: None, .. }
         | Entry::Created(_)
         | Entry::RunStarted(_)
         | Entry::WorkerStarting { .. }

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use protocol::{
-    action::{Effect, Resolution},
+    action::{Action, Effect, Resolution},
     failure::ErrorCode,
     id::ActionId,
     session::RunOutcome,
     tool::ToolKind,
 };
 
-use super::{ActionRecord, Life, Progress, State};
+use super::{ActionRecord, Life, Progress, State, Subsession};
 use crate::{ledger::record::Entry, supervisor::clear::Leftover};
 
 /// What was found out about the interrupted actions that had been prepared.
@@ -26,32 +26,18 @@ impl State {
                 Progress::Prepared(prepared) => Some((**prepared).clone()),
                 Progress::Authorized | Progress::Done(_) | Progress::Resolved(_) => None,
             })
+            .chain(self.subsessions.iter().flat_map(Subsession::in_doubt))
             .collect()
     }
 
     /// Writes that have no receipt: what they may have left beside their files is to be cleared up.
     pub(crate) fn left_behind(&self) -> Vec<Leftover> {
-        let Some(answer) = self.open_run().and_then(|run| run.answer.as_ref()) else { return Vec::new() };
-        let writes = answer.actions.iter().zip(&answer.reply.actions);
-        writes
-            .filter(|(_, asked)| asked.tool.kind() == ToolKind::Writes)
-            .filter_map(|(action, asked)| match &action.progress {
-                Progress::Authorized => {
-                    let input = asked.input.value();
-                    let path = ["file_path", "notebook_path"].iter().find_map(|name| input[name].as_str())?;
-                    Some(Leftover { action_id: action.action_id, path: path.into(), write: None })
-                }
-                Progress::Prepared(prepared) => match &prepared.effect {
-                    Effect::Write(write) => Some(Leftover {
-                        action_id: action.action_id,
-                        path: write.path.clone(),
-                        write: Some(write.clone()),
-                    }),
-                    Effect::Command { .. } | Effect::Subsession { .. } => None,
-                },
-                Progress::Done(_) | Progress::Resolved(_) => None,
-            })
-            .collect()
+        let own = self.open_run().and_then(|run| run.answer.as_ref()).into_iter();
+        let own = own.flat_map(|answer| {
+            answer.actions.iter().map(|action| &action.progress).zip(&answer.reply.actions)
+        });
+        let delegated = self.subsessions.iter().flat_map(Subsession::unresolved);
+        own.chain(delegated).filter_map(|(progress, asked)| leftover(progress, asked)).collect()
     }
 
     /// The end of the open run whose process is gone: every action is resolved, and the run is over.
@@ -79,7 +65,8 @@ impl State {
     pub(crate) fn lose_worker(&self, detail: &str, findings: &Findings) -> Vec<Entry> {
         let Some(launch) = self.launch() else { return self.lose_run(findings) };
         let carried = self.open_run().is_some_and(|run| run.launch == Some(launch.number));
-        let mut entries = if carried { self.lose_run(findings) } else { Vec::new() };
+        let mut entries = self.lose_subsessions(findings);
+        entries.extend(if carried { self.lose_run(findings) } else { Vec::new() });
         entries.push(Entry::WorkerGone { launch: launch.number, detail: detail.to_owned() });
         entries
     }
@@ -96,14 +83,47 @@ impl State {
     }
 }
 
+/// What a write that came this far may have left.
+fn leftover(progress: &Progress, asked: &Action) -> Option<Leftover> {
+    if asked.tool.kind() != ToolKind::Writes {
+        return None;
+    }
+    let action_id = asked.action_id;
+    match progress {
+        Progress::Authorized => {
+            let input = asked.input.value();
+            let path = ["file_path", "notebook_path"].iter().find_map(|name| input[name].as_str())?;
+            Some(Leftover { action_id, path: path.into(), write: None })
+        }
+        Progress::Prepared(prepared) => match &prepared.effect {
+            Effect::Write(write) => {
+                Some(Leftover { action_id, path: write.path.clone(), write: Some(write.clone()) })
+            }
+            Effect::Command { .. } | Effect::Subsession { .. } => None,
+        },
+        Progress::Done(_) | Progress::Resolved(_) => None,
+    }
+}
+
 fn resolved(action: &ActionRecord, findings: &Findings) -> Option<Entry> {
-    let (resolution, detail) = match &action.progress {
-        Progress::Done(_) | Progress::Resolved(_) => return None,
-        Progress::Authorized => (Resolution::NotStarted, "authorized and never prepared".to_owned()),
-        Progress::Prepared(_) => findings
-            .get(&action.action_id)
-            .cloned()
-            .unwrap_or((Resolution::Indeterminate, "nobody could look at what it did".to_owned())),
-    };
+    let (resolution, detail) = resolution(action.action_id, &action.progress, findings)?;
     Some(Entry::Resolved { action_id: action.action_id, resolution, detail })
+}
+
+/// What became of an interrupted action; none where that is known already.
+pub(super) fn resolution(
+    action_id: ActionId,
+    progress: &Progress,
+    findings: &Findings,
+) -> Option<(Resolution, String)> {
+    match progress {
+        Progress::Done(_) | Progress::Resolved(_) => None,
+        Progress::Authorized => Some((Resolution::NotStarted, "authorized and never prepared".to_owned())),
+        Progress::Prepared(_) => Some(
+            findings
+                .get(&action_id)
+                .cloned()
+                .unwrap_or((Resolution::Indeterminate, "nobody could look at what it did".to_owned())),
+        ),
+    }
 }

@@ -1,11 +1,12 @@
 use protocol::{
     action::{Action, Effect, PreparedWrite},
     canonical::CanonicalJson,
-    id::{ClaudeSessionId, LeaseId, SessionId},
+    id::{ClaudeSessionId, LeaseId, SessionId, SubsessionId},
     profile::{Profile, SubagentPolicy},
     receipt::{Facts, FileVersion},
     recorded::{RecordId, Recordable},
     session::Status,
+    subagent::{SubsessionEnd, SubsessionEvent, SubsessionState},
     wire::{
         to_supervisor::WorkerRecord,
         to_worker::{StopReason, ToWorker},
@@ -282,4 +283,86 @@ fn only_renewals_leave_the_revision_alone() {
     assert_eq!((book.state.revision, book.state.lease.expires_at), (before, Timestamp(5_000)));
     book.run("k");
     assert_eq!(book.state.revision, before + 1);
+}
+
+/// A session whose newest reply began a sub-session, and that sub-session's id.
+fn delegating() -> (Book, SubsessionId) {
+    let mut book = Book::new();
+    book.run("k").worker().asks_turn();
+    let input = CanonicalJson::of(&json!({"task": "t", "model": "fable"})).unwrap();
+    let action = Action { action_id: ActionId::mint(), tool: ToolName::SubagentStart, input };
+    let (action_id, turn_id) = (action.action_id, book.state.open_turn().unwrap().turn_id);
+    let reply = Reply { reply_id: "d".parse().unwrap(), turn_id, text: None, actions: vec![action] };
+    book.apply(Entry::Replied { input: Digest::of(b"d"), reply });
+    let subsession_id = SubsessionId::mint();
+    let effect = Effect::Subsession { subsession_id };
+    book.asks(WorkerRecord::Prepared(Prepared { action_id, prepared_at: Timestamp(3), effect })).unwrap();
+    assert_eq!(book.state.active_subsession().map(|sub| sub.state), Some(SubsessionState::Starting));
+    book.asks(WorkerRecord::Receipt(receipt(action_id, Facts::None))).unwrap();
+    assert_eq!(book.state.active_subsession().map(|sub| sub.state), Some(SubsessionState::Running));
+    (book, subsession_id)
+}
+
+fn call() -> Action {
+    let input = CanonicalJson::of(&json!({"file_path": "/w/a", "content": "new"})).unwrap();
+    Action { action_id: ActionId::mint(), tool: ToolName::Write, input }
+}
+
+fn end(state: SubsessionState) -> SubsessionEvent {
+    SubsessionEvent::Ended(SubsessionEnd { state, reason: None, text: None, turns: 1 })
+}
+
+#[test]
+fn a_sub_session_is_active_until_the_end_that_follows_its_last_outcome() {
+    let (mut book, subsession_id) = delegating();
+    let mut asks = |event| book.asks(WorkerRecord::Subsession { subsession_id, event });
+    let action = call();
+    let id = action.action_id;
+    asks(SubsessionEvent::Prepared(prepared(id))).unwrap_err();
+    asks(SubsessionEvent::Called(action.clone())).unwrap();
+    asks(SubsessionEvent::Called(action)).unwrap_err();
+    asks(end(SubsessionState::Finished)).unwrap_err();
+    let version = FileVersion { path: "/w/a".into(), sha256: Digest::of(b"new"), bytes: 3 };
+    let wrote = SubsessionEvent::Receipt(receipt(id, Facts::Wrote { before: None, after: version }));
+    asks(wrote.clone()).unwrap_err();
+    asks(SubsessionEvent::Prepared(prepared(id))).unwrap();
+    asks(wrote.clone()).unwrap();
+    asks(wrote).unwrap_err();
+    let detail = String::new();
+    asks(SubsessionEvent::Resolved { action_id: id, resolution: Resolution::Applied, detail }).unwrap_err();
+    asks(end(SubsessionState::Running)).unwrap_err();
+    asks(end(SubsessionState::Finished)).unwrap();
+    asks(SubsessionEvent::Called(call())).unwrap_err();
+    let other =
+        WorkerRecord::Subsession { subsession_id: SubsessionId::mint(), event: end(SubsessionState::Failed) };
+    book.asks(other).unwrap_err();
+    assert!(book.state.active_subsession().is_none());
+    let summary = book.state.subsessions[0].summary();
+    assert_eq!((summary.files.len(), summary.files[0].after), (1, Digest::of(b"new")));
+}
+
+#[test]
+fn a_lost_sub_session_is_over_only_with_its_actions_resolved() {
+    for (resolution, needs) in
+        [(Resolution::Applied, false), (Resolution::NotApplied, false), (Resolution::Indeterminate, true)]
+    {
+        let (mut book, subsession_id) = delegating();
+        let action = call();
+        let id = action.action_id;
+        for event in [SubsessionEvent::Called(action), SubsessionEvent::Prepared(prepared(id))] {
+            book.asks(WorkerRecord::Subsession { subsession_id, event }).unwrap();
+        }
+        assert_eq!(book.state.in_doubt().len(), 1);
+        assert_eq!(book.state.left_behind().len(), 1);
+        let findings = Findings::from([(id, (resolution, "seen".to_owned()))]);
+        let entries = book.state.lose_worker("gone", &findings);
+        for entry in entries {
+            book.apply(entry);
+        }
+        let sub = &book.state.subsessions[0];
+        assert_eq!((sub.state, sub.unresolved().count()), (SubsessionState::Lost, 0));
+        assert_eq!(sub.summary().files.len(), usize::from(resolution == Resolution::Applied));
+        assert_eq!(book.state.recovery_required(), needs);
+        assert!(book.state.active_subsession().is_none() && book.state.in_doubt().is_empty());
+    }
 }
