@@ -98,9 +98,9 @@ async fn the_tools_are_listed_as_claude_code_needs_them() {
     let listed = ask(&endpoint, "tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["Read", "FindFiles", "SearchText"]);
+    assert_eq!(names, ["Read", "FindFiles", "SearchText", "RunCommand"]);
     for tool in tools {
-        assert_eq!(tool["annotations"]["readOnlyHint"], true);
+        assert_eq!(tool["annotations"]["readOnlyHint"], tool["name"] != "RunCommand");
         assert_eq!(tool["_meta"]["anthropic/maxResultSizeChars"], 200_000);
         assert_eq!(tool["inputSchema"]["additionalProperties"], false);
     }
@@ -143,6 +143,7 @@ async fn everything_else_is_a_protocol_error_and_runs_nothing() {
     bash["name"] = json!("Bash");
     let mut run = call(&read);
     run["name"] = json!("RunCommand");
+    run["arguments"] = json!({"argv": ["true"]});
     for params in [other_input, other_tool, stranger, no_id, bash, run, json!({"name": "Read"})] {
         let answer = ask(&endpoint, "tools/call", params.clone()).await;
         assert!(
