@@ -5,4 +5,3 @@ pub(crate) mod child;
 pub(crate) mod endpoint;
 pub(crate) mod events;
 pub(crate) mod home;
-pub(crate) mod version;

@@ -11,6 +11,7 @@ mod obeying;
 use std::{io, path::PathBuf};
 
 use protocol::{
+    claude_code,
     id::{InstanceId, RunId, TurnId},
     process_identity::ProcessIdentity,
     turn::Turn,
@@ -26,7 +27,6 @@ use crate::{
     claude::{
         child::{self, Claude},
         events::Said,
-        version,
     },
     executor::tools::Stop,
     lease::DeadMan,
@@ -200,7 +200,7 @@ impl Worker {
                 if self.claude_version.as_deref() == Some(version.as_str()) {
                     return;
                 }
-                if !version::verified(&version) {
+                if !claude_code::verified(&version) {
                     tracing::warn!(version, "this version of Claude Code was not tried with this release");
                 }
                 self.record(WorkerRecord::ClaudeStarted { version: version.clone() });

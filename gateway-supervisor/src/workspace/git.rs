@@ -75,6 +75,7 @@ pub(crate) struct Git {
     program: PathBuf,
     directory: PathBuf,
     environment: Vec<(OsString, OsString)>,
+    umask: Option<u32>,
 }
 
 impl Git {
@@ -106,7 +107,7 @@ impl Git {
         ] {
             environment.push((name.into(), value.into()));
         }
-        let git = Self { program, directory: directory.to_owned(), environment };
+        let git = Self { program, directory: directory.to_owned(), environment, umask: None };
         // Listing the configuration starts nothing.
         let fixed = git.overriding(NEUTRAL.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
         let listed = fixed.run(&["config", "--list", "--name-only", "-z"]).await?;
@@ -119,6 +120,19 @@ impl Git {
     /// The same for another directory of the same repository.
     pub(crate) fn at(&self, directory: &Path) -> Self {
         Self { directory: directory.to_owned(), ..self.clone() }
+    }
+
+    /// The same, making files under the user's own umask rather than the supervisor's.
+    pub(crate) fn under_umask(self, umask: u32) -> Self {
+        Self { umask: Some(umask & 0o777), ..self }
+    }
+
+    /// A process's umask is its own, so a shell sets it and then becomes git. Nothing is spliced into its text.
+    fn command(&self) -> tokio::process::Command {
+        let Some(umask) = self.umask else { return tokio::process::Command::new(&self.program) };
+        let mut command = tokio::process::Command::new("/bin/sh");
+        command.args(["-c", r#"umask "$0" && exec "$@""#, &format!("{umask:04o}")]).arg(&self.program);
+        command
     }
 
     fn overriding(&self, settings: Vec<(String, String)>) -> Self {
@@ -144,7 +158,8 @@ impl Git {
     /// # Errors
     /// As [`Git::run`].
     pub(crate) async fn run_with(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, GitError> {
-        let mut child = tokio::process::Command::new(&self.program)
+        let mut child = self
+            .command()
             .args(arguments)
             .env_clear()
             .envs(self.environment.iter().map(|(k, v)| (k, v)))

@@ -47,15 +47,19 @@ pub(crate) async fn plan(
     })
 }
 
-/// Makes the planned worktree, or takes the one that an interrupted making left whole.
+/// Makes the planned worktree under the user's `umask`, or takes the one that an interrupted making left whole.
 ///
 /// # Errors
 /// Says what git refused, or that something else is there.
-pub(crate) async fn make(planned: &Workspace, config: &Config) -> Result<Workspace, WorktreeError> {
+pub(crate) async fn make(
+    planned: &Workspace,
+    config: &Config,
+    umask: u32,
+) -> Result<Workspace, WorktreeError> {
     let WorkspaceKind::Worktree { branch, base_commit } = &planned.kind else {
         return Ok(planned.clone());
     };
-    let git = Git::neutral(&config.git.path, &config.git.user, &planned.source).await?;
+    let git = Git::neutral(&config.git.path, &config.git.user, &planned.source).await?.under_umask(umask);
     let made = if planned.root.symlink_metadata().is_ok() {
         worktree::adopt(&git, &planned.root, (branch, base_commit)).await?
     } else {

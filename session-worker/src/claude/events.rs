@@ -4,9 +4,8 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use protocol::limits::SUBSESSION_TEXT_BYTES;
+use protocol::{claude_code, limits::SUBSESSION_TEXT_BYTES};
 
-use super::version;
 use crate::top_level::{Found, Plan, Scanner, Wanted};
 
 /// How much of an error's text is kept for people.
@@ -123,7 +122,7 @@ fn ready(found: &Found) -> Said {
         return Said::WithoutTools;
     }
     let version = found.value::<String>("claude_code_version");
-    Said::Ready { version: version::number(version.as_deref().unwrap_or_default()).to_owned() }
+    Said::Ready { version: claude_code::number(version.as_deref().unwrap_or_default()).to_owned() }
 }
 
 /// The beginning of a JSON text that may be cut anywhere.

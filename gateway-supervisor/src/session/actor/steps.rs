@@ -70,7 +70,8 @@ impl Actor {
 
     /// Makes the session's worktree. A failure ends the run; the next one tries again.
     async fn make_workspace(&mut self) -> bool {
-        let entry = match plan::make(&self.state.birth.workspace, &self.house.config).await {
+        let entry = match plan::make(&self.state.birth.workspace, &self.house.config, self.house.umask).await
+        {
             Ok(workspace) => Entry::WorkspaceReady { workspace: Box::new(workspace) },
             Err(error) => {
                 tracing::error!(session = %self.state.birth.session_id, %error, "the session's worktree was not made");

@@ -130,6 +130,22 @@ async fn the_source_stays_as_it_is_but_for_the_new_branch() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn its_files_have_the_modes_that_the_users_own_git_would_give_them() {
+    let repository = Repository::new();
+    fs::write(repository.source().join("run.sh"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(repository.source().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    repository.git(&["add", "-A"]);
+    repository.git(&["commit", "-qm", "a program"]);
+    for (umask, file, program) in [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)] {
+        let git = repository.neutral().await.under_umask(umask);
+        let made = make(&git, &repository.source(), (&repository.folder(), "gateway/test")).await.unwrap();
+        let mode = |name: &str| made.root.join(name).metadata().unwrap().mode() & 0o777;
+        assert_eq!((mode("a.txt"), mode("run.sh")), (file, program), "umask {umask:o}");
+        assert!(remove(&git, &made.root, "gateway/test").await.unwrap().nothing());
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn nothing_that_a_hostile_repository_names_is_started() {
     let repository = Repository::new();
     let hooks = repository.source().join(".git/hooks");
