@@ -8,6 +8,7 @@ mod crash;
 mod crash_matrix;
 mod idempotency;
 mod lease;
+mod ledger;
 mod lifecycle;
 mod mcp_surface;
 mod no_leaks;

@@ -11,6 +11,8 @@
 //! Invariant: a record is acknowledged after its journal was synced, never before.
 //! Invariant: the index is never asked for what is true, only for where things are; all of it can be lost.
 
+pub(crate) mod blobs;
+pub(crate) mod changes;
 pub mod durable;
 pub mod error;
 mod guard;

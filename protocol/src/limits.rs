@@ -75,6 +75,10 @@ pub const RESULT_BYTES: usize = REPLY_BYTES;
 /// large source tree's files. The oldest go first.
 pub const VERSIONS_BYTES: u64 = 512 * 1024 * 1024;
 
+/// The largest text that is edited, before or after. A larger one is generated data that a brain cannot have read, and each
+/// version of it is kept for undo.
+pub const TEXT_BYTES: usize = 64 * 1024 * 1024;
+
 /// Files whose observed content a new process of a session is told: at 250 bytes each far below what a launch may hold.
 /// The oldest are left out; they have to be read again before they are changed.
 pub const OBSERVED_FILES: usize = 20_000;

@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{digest::Digest, failure::ToolErrorCode, id::ActionId, timestamp::Timestamp};
 
+/// How the note in a write's result begins where the disk did not take the versions before and after: such a change is whole,
+/// and can't be shown or undone.
+pub const NOT_KEPT: &str = "its versions could not be kept";
+
 /// The recorded outcome of one action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {

@@ -6,7 +6,7 @@ mod diff;
 mod lines;
 mod verify;
 
-use std::path::{Path, PathBuf};
+use std::{path::Path, thread, time::Duration};
 
 use protocol::id::SessionId;
 use serde_json::{Value, json};
@@ -18,21 +18,20 @@ use super::{
 };
 use crate::{
     config::Config,
-    ledger::inspect::{self, Inspected},
+    ledger::{
+        blobs::Blobs,
+        inspect::{self, Inspected},
+    },
 };
 
-/// What one of a session's contents is kept in.
-fn blobs(config: &Config, session: SessionId) -> PathBuf {
-    config.state.join("sessions").join(session.to_string()).join("blobs")
-}
+/// A record that a running supervisor is writing is whole at the next look. This often, and this long apart, it is looked at.
+const LOOKS: (u32, Duration) = (10, Duration::from_millis(50));
 
 /// The session's journal, seen in one of several ways.
 pub(super) fn view(config: &Config, words: &str, view: &LedgerView) -> Result<Report, CtlError> {
     let session = session(&config.state, words)?;
-    let inspected = inspect::inspect(&config.state, session).map_err(|error| {
-        CtlError::failed(error.to_string(), "keep a copy of the session's folder, then run gatewayctl doctor")
-    })?;
-    let blobs = blobs(config, session);
+    let inspected = inspected(&config.state, session)?;
+    let blobs = Blobs::of_session(&config.state, session);
     if view.verify {
         return Ok(verify::verify(session, &inspected, &blobs));
     }
@@ -40,6 +39,21 @@ pub(super) fn view(config: &Config, words: &str, view: &LedgerView) -> Result<Re
         return Ok(diff::diffs(session, &inspected, &blobs));
     }
     Ok(listed(session, &inspected, view.export))
+}
+
+fn inspected(state: &Path, session: SessionId) -> Result<Inspected, CtlError> {
+    let mut looks = 0;
+    loop {
+        let inspected = inspect::inspect(state, session).map_err(|error| {
+            let next = "keep a copy of the session's folder, then run gatewayctl doctor";
+            CtlError::failed(error.to_string(), next)
+        })?;
+        looks += 1;
+        if !inspected.unfinished || looks == LOOKS.0 {
+            return Ok(inspected);
+        }
+        thread::sleep(LOOKS.1);
+    }
 }
 
 fn listed(session: SessionId, inspected: &Inspected, whole: bool) -> Report {

@@ -25,6 +25,8 @@ pub struct Inspected {
     pub records: Vec<Record>,
     /// Whether it ends in the middle of a record: one that is being written, or was not finished in a crash.
     pub unfinished: bool,
+    /// Where the last whole record ends, and the file.
+    pub bytes: (u64, u64),
 }
 
 /// Every session that has a folder, in no order.
@@ -54,10 +56,11 @@ pub fn inspect(state: &Path, session: SessionId) -> Result<Inspected, LedgerErro
         Err(error) => return Err(LedgerError::io("opening", &path, &error)),
     };
     let length = file.metadata().map_err(|error| LedgerError::io("opening", &path, &error))?.len();
-    let mut inspected = Inspected { records: Vec::new(), unfinished: false };
+    let mut inspected = Inspected { records: Vec::new(), unfinished: false, bytes: (0, length) };
     let read = Reader::open(BufReader::new(file), session, length).and_then(|mut reader| {
         while let Some(record) = reader.next()? {
             inspected.records.push(record);
+            inspected.bytes.0 = reader.position().length;
         }
         Ok(())
     });

@@ -23,9 +23,7 @@ use matching::Match;
 pub(crate) use nearest::NoMatch;
 use protocol::failure::ToolErrorCode;
 
-/// The largest text that is edited, before or after: 64 MiB. A larger one is generated data that a brain
-/// cannot have read, and each version of it is kept for undo.
-pub(crate) const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) use protocol::limits::TEXT_BYTES as MAX_TEXT_BYTES;
 
 /// How many line numbers of an ambiguous match are listed.
 const MAX_LISTED_LINES: usize = 20;

@@ -18,6 +18,7 @@ use protocol::{
     crash,
     failure::ToolErrorCode,
     id::ActionId,
+    receipt::NOT_KEPT,
     recorded::Recorded,
     timestamp::Timestamp,
     workspace::RootIdentity,
@@ -94,7 +95,7 @@ impl Writing {
         }
         let mut report = Report::new(&path, (before, &made));
         if let Err(error) = self.keep(before, &made.content) {
-            report.note(format!("its versions could not be kept ({error}), so this change can't be undone"));
+            report.note(format!("{NOT_KEPT} ({error}), so this change can't be undone"));
         }
         crash::point("worker-before-stage");
         let name = TempName::for_action(action_id);

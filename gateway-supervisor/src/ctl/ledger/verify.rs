@@ -1,58 +1,128 @@
-//! Whether everything that a session keeps is what it was.
+//! Whether everything that a session keeps is what it was, and what of it is not.
+//!
+//! The chain is checked by reading it; here every kept content is held against its name, and every content that a change names
+//! must be there. Workers drop the oldest contents only when there is no room for another: so where there is room, one that is
+//! not there was taken away.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::collections::BTreeMap;
 
-use protocol::{digest::Digest, id::SessionId, receipt::Facts};
-use serde_json::json;
+use protocol::{
+    digest::Digest,
+    id::{ActionId, SessionId},
+    limits::{TEXT_BYTES, VERSIONS_BYTES},
+};
+use serde_json::{Value, json};
 
 use crate::{
     ctl::{
         Report,
         page::{Cell, Page, Tone},
     },
-    ledger::{inspect::Inspected, record::Entry},
+    ledger::{
+        blobs::{Blobs, Stock},
+        changes::{Author, Changes, Standing},
+        inspect::Inspected,
+    },
 };
 
-/// The chain was checked by reading it; here every kept content is held against its name.
-pub(super) fn verify(session: SessionId, inspected: &Inspected, blobs: &Path) -> Report {
-    let named: BTreeSet<Digest> =
-        inspected.records.iter().flat_map(|record| contents(&record.entry)).collect();
-    let (mut kept, mut damaged) = (BTreeSet::new(), Vec::new());
-    for entry in fs::read_dir(blobs).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Ok(digest) = name.parse::<Digest>() else { continue };
-        match fs::read(entry.path()) {
-            Ok(content) if Digest::of(&content) == digest => {
-                kept.insert(digest);
-            }
-            Ok(_) | Err(_) => damaged.push(name),
-        }
-    }
-    let dropped = named.difference(&kept).count();
-    let whole = damaged.is_empty();
-    let mut page = Page::default();
-    page.row([
-        Cell::new("journal", Tone::Name),
-        Cell::new(format!("{} records, the chain is whole", inspected.records.len()), Tone::Good),
-    ]);
-    let tone = if whole { Tone::Good } else { Tone::Bad };
-    let text = format!("{} kept, {} damaged, {dropped} no longer kept", kept.len(), damaged.len());
-    page.row([Cell::new("versions", Tone::Name), Cell::new(text, tone)]);
-    for name in &damaged {
-        page.pair("damaged", name.clone());
-    }
-    let body = json!({
-        "native_session_id": session, "records": inspected.records.len(), "unfinished": inspected.unfinished,
-        "versions": {"kept": kept.len(), "damaged": damaged, "no_longer_kept": dropped}, "whole": whole,
-    });
-    Report { json: body, page, code: u8::from(!whole) }
+/// What a shelf holds at least, once anything was dropped from it: the room that was made is no larger than one content.
+const HELD_AFTER_DROPPING: u64 = VERSIONS_BYTES - TEXT_BYTES as u64;
+
+/// The contents that changes name, with the changes.
+type Named = BTreeMap<Digest, Vec<ActionId>>;
+
+/// What was found of the kept contents.
+#[derive(Debug, Default)]
+struct Found {
+    kept: usize,
+    no_longer_kept: usize,
+    damaged: Vec<Digest>,
+    missing: Vec<Digest>,
+    /// A sentence for each thing that is wrong.
+    damage: Vec<String>,
 }
 
-/// The contents that a record names.
-fn contents(entry: &Entry) -> Vec<Digest> {
-    let Entry::Receipt { receipt, .. } = entry else { return Vec::new() };
-    match &receipt.facts {
-        Facts::Wrote { before, after } => before.iter().copied().chain([after.sha256]).collect(),
-        Facts::None | Facts::Observed(_) | Facts::Ran(_) => Vec::new(),
+pub(super) fn verify(session: SessionId, inspected: &Inspected, blobs: &Blobs) -> Report {
+    let changes = Changes::of(&inspected.records);
+    let mut found = Found::default();
+    if inspected.unfinished {
+        let (whole, all) = inspected.bytes;
+        found.damage.push(format!(
+            "the journal is cut in the middle of record {}: {} bytes behind byte {whole} are no whole record; where a crash did that, nobody was told that it was recorded, and the next start of the gateway removes it",
+            inspected.records.len() + 1, all - whole
+        ));
     }
+    for shelf in blobs.shelves() {
+        found.shelf(shelf.author, shelf.stock(), &named(&changes, shelf.author));
+    }
+    report(session, inspected, &found)
+}
+
+/// What changes of this author that were made name.
+fn named(changes: &Changes, author: Author) -> Named {
+    let mut named = Named::new();
+    for change in changes.iter().filter(|change| change.author == author && change.kept) {
+        if change.standing == Standing::Applied {
+            for digest in change.write.before.into_iter().chain([change.write.after]) {
+                named.entry(digest).or_default().push(change.action_id);
+            }
+        }
+    }
+    named
+}
+
+impl Found {
+    fn shelf(&mut self, author: Author, stock: Stock, named: &Named) {
+        let whose = match author {
+            Author::Session => String::new(),
+            Author::Subsession(id) => format!(" of the sub-session {id}"),
+        };
+        let of = |digest: Digest| match named.get(&digest).map(Vec::as_slice) {
+            Some([first, rest @ ..]) => {
+                let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+                format!("a version{whose} that {first}{more} changed")
+            }
+            Some([]) | None => format!("a version{whose} that no change names"),
+        };
+        self.kept += stock.whole.len();
+        for digest in &stock.damaged {
+            self.damage.push(format!("{} is damaged: its file {digest} holds something else", of(*digest)));
+        }
+        let room = stock.bytes < HELD_AFTER_DROPPING;
+        for digest in named.keys().filter(|digest| !stock.has(**digest)) {
+            if room {
+                self.damage.push(format!("{} is missing: there is no file {digest}", of(*digest)));
+                self.missing.push(*digest);
+            } else {
+                self.no_longer_kept += 1;
+            }
+        }
+        self.damaged.extend(stock.damaged);
+    }
+}
+
+fn report(session: SessionId, inspected: &Inspected, found: &Found) -> Report {
+    let whole = found.damage.is_empty();
+    let mut page = Page::default();
+    let (records, tone) = match inspected.unfinished {
+        false => (format!("{} records, the chain is whole", inspected.records.len()), Tone::Good),
+        true => (format!("{} records, then the beginning of another", inspected.records.len()), Tone::Bad),
+    };
+    page.row([Cell::new("journal", Tone::Name), Cell::new(records, tone)]);
+    let Found { kept, no_longer_kept, damaged, missing, damage } = found;
+    let tone = if damaged.is_empty() && missing.is_empty() { Tone::Good } else { Tone::Bad };
+    let mut text = format!("{kept} kept, {} damaged, {} missing", damaged.len(), missing.len());
+    if *no_longer_kept > 0 {
+        text.push_str(&format!(", {no_longer_kept} no longer kept: newer ones have their room"));
+    }
+    page.row([Cell::new("versions", Tone::Name), Cell::new(text, tone)]);
+    for sentence in damage {
+        page.row([Cell::new("damage", Tone::Bad), Cell::plain(sentence)]);
+    }
+    let body: Value = json!({
+        "native_session_id": session, "records": inspected.records.len(), "unfinished": inspected.unfinished,
+        "versions": {"kept": kept, "damaged": damaged, "missing": missing, "no_longer_kept": no_longer_kept},
+        "damage": damage, "whole": whole,
+    });
+    Report { json: body, page, code: u8::from(!whole) }
 }
