@@ -5,6 +5,10 @@
 //! the k-th is counted in the file, so that a process that takes a killed one's place does not die again, and nothing counts
 //! while there is no such file: a test makes it when it comes to what it tests.
 //!
+//! Beside that file, `file.asked` may hold `name:k`: the process that has the k-th hit leaves its pid in `file.stopped` and
+//! stops there (SIGSTOP). So a test decides, hit by hit and with the same processes, who dies at a point: the one that stands
+//! at it, the other one, or both.
+//!
 //! Invariant: they exist only in builds with the feature `crash-points`, which an optimised build refuses.
 
 #[cfg(all(feature = "crash-points", not(debug_assertions)))]
@@ -56,11 +60,23 @@ mod armed {
             Some(file) => in_file(file, name),
             None => in_process(name),
         };
-        let asked = asked.as_deref().and_then(|asked| asked.rsplit_once(':'));
-        if asked.is_some_and(|(point, hit)| point == name && hit.parse() == Ok(hits)) {
+        if asked.is_some_and(|asked| is(&asked, (name, hits))) {
             // Nothing is left that could see a failure of this.
             let _ = raise(Signal::SIGKILL);
         }
+        if let Some(file) = file
+            && fs::read_to_string(format!("{file}.asked")).is_ok_and(|asked| is(&asked, (name, hits)))
+            && fs::write(format!("{file}.stopped"), std::process::id().to_string()).is_ok()
+        {
+            // A test sees a process that has not stopped.
+            let _ = raise(Signal::SIGSTOP);
+        }
+    }
+
+    /// Whether this hit is the one that is asked for.
+    fn is(asked: &str, (name, hits): (&str, usize)) -> bool {
+        let asked = asked.rsplit_once(':');
+        asked.is_some_and(|(point, hit)| point == name && hit.parse() == Ok(hits))
     }
 
     fn in_process(name: &str) -> usize {

@@ -16,6 +16,7 @@ pub mod failure;
 pub mod id;
 pub mod lease;
 pub mod limits;
+pub mod place;
 pub mod process_identity;
 pub mod profile;
 pub mod receipt;

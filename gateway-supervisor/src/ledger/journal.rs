@@ -48,7 +48,7 @@ use std::{
     sync::Arc,
 };
 
-use protocol::id::SessionId;
+use protocol::{crash, id::SessionId};
 
 use self::reader::Position;
 use super::error::{Damage, LedgerError};
@@ -200,7 +200,9 @@ fn write_durably(folder: &Path, bytes: &[u8]) -> io::Result<File> {
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all_at(bytes, 0)?;
     file.sync_all()?;
+    crash::point("supervisor-before-creation");
     fs::rename(&unfinished, folder.join(NAME))?;
+    crash::point("supervisor-after-creation");
     sync_directory(folder)?;
     Ok(file)
 }

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use protocol::{action::Resolution, workspace::Workspace};
+use protocol::{action::Resolution, place::UNFINISHED, workspace::Workspace};
 
 pub(crate) use staged::Leftover;
 
@@ -38,6 +38,20 @@ pub(crate) fn after_writes(workspace: &Workspace, left: &[Leftover], findings: &
 /// Removes a file, if it is there. A failure is logged: what is left is in the way of nobody.
 pub(crate) async fn file(path: PathBuf) {
     remove(path, |path| std::fs::remove_file(path)).await;
+}
+
+/// Removes what stands in a folder of a session under the ending of files that are being written. Nobody may write there.
+pub(crate) async fn unfinished(folder: PathBuf) {
+    remove(folder, |folder| {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().ends_with(UNFINISHED) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    })
+    .await;
 }
 
 /// Removes a folder of the gateway's own and what is in it, if it is there: also what commands closed to themselves, and
@@ -121,6 +135,19 @@ fn done(path: &Path, removed: io::Result<()>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn only_what_is_unfinished_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.part", "b", "part", "c.part"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        unfinished(folder.path().to_owned()).await;
+        unfinished(folder.path().join("none")).await;
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["b", "part"]);
+    }
 
     #[tokio::test]
     async fn nothing_that_a_command_leaves_resists() {

@@ -12,6 +12,7 @@ use std::{
 
 use protocol::{
     action::{Action, Prepared},
+    crash,
     failure::ToolErrorCode,
     receipt::Receipt,
     timestamp::Timestamp,
@@ -205,8 +206,11 @@ impl Tools {
             ToolFailure::new(ToolErrorCode::NotApplied, format!("running a command: {ends}; nothing was run"))
         })?;
         let around = Arc::clone(&self.surroundings);
+        crash::point("worker-before-command");
         let run = tokio::task::spawn_blocking(move || commands.run(plan, &recorded, &around));
-        run.await.map_err(|_| fault())
+        let outcome = run.await.map_err(|_| fault());
+        crash::point("worker-after-command");
+        outcome
     }
 
     /// Takes in what a durable receipt proves about the project's files.

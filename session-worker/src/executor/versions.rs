@@ -21,13 +21,13 @@ use std::{
     time::SystemTime,
 };
 
-use protocol::digest::Digest;
+use protocol::{
+    digest::Digest,
+    place::{self, UNFINISHED},
+};
 
 /// Name of the folder in the session's own.
-pub(crate) const FOLDER: &str = "blobs";
-
-/// Ending of a file that is being written.
-const UNFINISHED: &str = ".part";
+pub(crate) const FOLDER: &str = place::VERSIONS;
 
 /// The contents that one session keeps.
 #[derive(Debug)]

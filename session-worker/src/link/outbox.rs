@@ -11,6 +11,7 @@ use std::{
 };
 
 use protocol::{
+    place::UNFINISHED,
     recorded::RecordId,
     wire::{
         outbox::{FILE_NAME, encode},
@@ -27,7 +28,8 @@ pub(crate) fn write(directory: &Path, records: &[(RecordId, WorkerRecord)]) -> i
         return Ok(());
     }
     let bytes = encode(records).map_err(io::Error::other)?;
-    let temporary = directory.join(format!(".{FILE_NAME}.{}", std::process::id()));
+    // A session has one worker at a time.
+    let temporary = directory.join(format!("{FILE_NAME}{UNFINISHED}"));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     file.write_all(&bytes)?;
     file.sync_all()?;

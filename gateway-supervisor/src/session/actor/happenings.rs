@@ -1,6 +1,7 @@
 //! What happens to the worker.
 
 use protocol::{
+    crash,
     failure::ErrorCode,
     recorded::RecordId,
     wire::{
@@ -144,9 +145,10 @@ impl Actor {
             // A start that failed has ended its run already; one that was cut short has not begun it.
             !(closed || cut_short) || matches!(entry, Entry::WorkerGone { .. })
         }));
-        let launch = self.state.launch().cloned();
+        // Before the record that nothing is left of it: nobody looks again after that.
+        self.clear_worker(self.state.launch().cloned()).await;
+        crash::point("supervisor-before-burial");
         self.record(entries).await?;
-        self.clear_worker(launch).await;
         self.wire = Wire::Down;
         self.kill_at = None;
         Ok(())

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use protocol::{
+    crash,
     failure::ErrorCode,
     id::InstanceId,
+    place as names,
     profile::SubagentPolicy,
     wire::{
         launch::{ClaudeLaunch, Delegation, ProtectedRoots, WorkerLaunch},
@@ -111,8 +113,10 @@ impl Actor {
             return false;
         }
         let launch = Launch { number, instance, socket };
+        crash::point("supervisor-before-spawn");
         match self.house.spawner.spawn(&self.launch_line(&launch, program)) {
             Ok(born) => {
+                crash::point("supervisor-after-spawn");
                 self.launched = Some(number);
                 self.carry(launch, Some(born));
                 true
@@ -206,19 +210,24 @@ impl Actor {
         tokio::spawn(carrier.carry(born));
     }
 
-    /// Removes what a worker that is gone left lying about: its socket, and its outbox once that is taken in.
+    /// Removes what a worker that is gone left lying about: its socket, its outbox once that is taken in, and what it had
+    /// not written to the end.
     pub(super) async fn clear_worker(&self, launch: Option<Launch>) {
         if let Some(launch) = launch {
             crate::supervisor::clear::file(launch.socket).await;
         }
         let marks = self.house.marks(self.state.birth.session_id);
         crate::supervisor::clear::file(marks.directory.join(protocol::wire::outbox::FILE_NAME)).await;
+        for folder in [marks.directory.join(names::VERSIONS), marks.directory] {
+            crate::supervisor::clear::unfinished(folder).await;
+        }
     }
 
     async fn end(&mut self) -> bool {
         let marks = self.house.marks(self.state.birth.session_id);
         orphans::sweep(marks.clone()).await;
         crate::supervisor::clear::folder(marks.scratch).await;
+        crash::point("supervisor-before-end");
         self.must_record(vec![Entry::Stopped]).await
     }
 }

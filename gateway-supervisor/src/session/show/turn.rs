@@ -2,6 +2,7 @@
 
 use protocol::{
     action::Resolution,
+    failure::ToolErrorCode,
     id::TurnId,
     limits::{PROMPT_PREVIEW_BYTES, RECEIPT_BYTES, REPLY_BYTES},
     tool::ToolName,
@@ -134,11 +135,56 @@ fn recovered(lost: &[ActionRecord], room: usize) -> Vec<RecoveredAction> {
 
 fn outcome(action: &ActionRecord) -> Resolution {
     match &action.progress {
-        // A receipt of an error proves that nothing was changed.
-        Progress::Done(receipt) if receipt.error.is_some() => Resolution::NotApplied,
-        Progress::Done(_) => Resolution::Applied,
+        Progress::Done(receipt) => match receipt.error {
+            None => Resolution::Applied,
+            // Said of what was interfered with, or broke off half-way.
+            Some(ToolErrorCode::Indeterminate | ToolErrorCode::Internal) => Resolution::Indeterminate,
+            // Any other error proves that nothing was changed.
+            Some(_) => Resolution::NotApplied,
+        },
         Progress::Resolved(resolution) => *resolution,
         Progress::Authorized => Resolution::NotStarted,
         Progress::Prepared(_) => Resolution::Indeterminate,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use protocol::{
+        id::ActionId,
+        receipt::{Facts, Receipt},
+        timestamp::Timestamp,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_receipt_that_knows_no_outcome_is_not_told_as_one() {
+        for (error, told) in [
+            (None, Resolution::Applied),
+            (Some(ToolErrorCode::StaleRead), Resolution::NotApplied),
+            (Some(ToolErrorCode::NotApplied), Resolution::NotApplied),
+            (Some(ToolErrorCode::Indeterminate), Resolution::Indeterminate),
+            (Some(ToolErrorCode::Internal), Resolution::Indeterminate),
+        ] {
+            let action_id = ActionId::mint();
+            let receipt = Receipt {
+                action_id,
+                began_at: Timestamp(1),
+                ended_at: Timestamp(2),
+                error,
+                is_error: error.is_some(),
+                content: String::new(),
+                facts: Facts::None,
+            };
+            let progress = Progress::Done(Arc::new(receipt));
+            assert_eq!(
+                outcome(&ActionRecord { action_id, tool: ToolName::Edit, progress }),
+                told,
+                "{error:?}"
+            );
+        }
     }
 }

@@ -124,6 +124,7 @@ impl<'a> Staged<'a> {
             Standing::Same => {
                 let in_place = self.is_ours(directory);
                 let gone = self.temp.remove(seen.stamp.identity);
+                crash::point("worker-after-removal");
                 self.sync(directory)?;
                 gone.map_err(|error| unclear(&format!("the old version could not be removed: {error}")))?;
                 if !in_place {
@@ -209,6 +210,7 @@ impl<'a> Staged<'a> {
                     let parent =
                         parent.try_clone().map_err(|error| self.system("opening the directory of", error))?;
                     made.push((parent, name.as_os_str()));
+                    crash::point("worker-after-directory");
                     directory
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
