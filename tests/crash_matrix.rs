@@ -1,267 +1,160 @@
-//! (T4, L2, L4) A write happens once, whoever dies when: at every point where something becomes durable or visible, the
-//! worker, the supervisor, or both are killed, and the end is the same tree as without.
+//! [T4, L2, L4, X7] A write happens once, whoever dies when: at every point where something becomes durable or visible, the
+//! worker, the supervisor, or both are killed, and the end is the same tree as without; what is told of each action is true.
 //!
-//! The first pass of a scenario counts the hits of all points while the action is carried out; then each hit is a run of its
-//! own. `GATEWAY_MATRIX=all` runs every tool in both profiles with every victim.
+//! The first pass of a scenario counts the hits of all points while the reply is carried out; then at each hit whoever has it
+//! is stopped there, the victim is killed, and the other goes on. `GATEWAY_MATRIX=all` runs every reply in every profile with
+//! every victim at every hit; another value runs the replies whose `name/profile` contains it. It prints a table.
+
+mod scenario;
+mod scene;
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
+    collections::BTreeMap,
+    env, panic,
+    sync::{Mutex, PoisonError},
     thread,
-    time::Duration,
+    time::Instant,
 };
 
-use serde_json::{Value, json};
-use tests::{Gateway, Session, key, processes::Process, tree::snapshot, until};
+use scenario::{Act, Scenario};
+use scene::{Reference, Scene};
+use tests::Victim;
 
-/// A recovered session is looked at this often before it counts as stuck.
-const LOOKS: usize = 40;
+/// Every reply of the matrix.
+const REPLIES: [(&str, &[Act]); 7] = [
+    ("Edit", &[Act::Edit]),
+    ("Write", &[Act::Write]),
+    ("Overwrite", &[Act::Overwrite]),
+    ("NotebookEdit", &[Act::Notebook]),
+    ("RunCommand", &[Act::Run]),
+    ("Mixed", &[Act::Edit, Act::Read, Act::Search, Act::Run, Act::Write]),
+    ("Writes", &[Act::Write, Act::Overwrite, Act::Notebook, Act::Edit]),
+];
 
-/// What is written, and where.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Scenario {
-    tool: &'static str,
-    profile: &'static str,
+const PROFILES: [&str; 2] = ["direct_write", "worktree_write"];
+
+/// How many gateways run at once in the whole matrix.
+const AT_ONCE: usize = 2;
+
+/// What became of each cell of one column.
+type Column = Vec<(String, Victim, &'static str)>;
+
+fn scenario(name: &str, profile: &'static str) -> Scenario {
+    let (name, calls) = REPLIES.into_iter().find(|(known, _)| *known == name).unwrap();
+    Scenario { name, profile, calls }
 }
 
-/// Who dies at the point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Victim {
-    /// The process that has the point.
-    Owner,
-    /// And the other one with it.
-    Both,
+/// Kills this victim at each of the hits that are chosen, in one session.
+fn column(scenario: Scenario, victim: Victim, chosen: impl Fn(&str, usize) -> bool) -> Column {
+    let mut scene = Scene::new(scenario);
+    let reference = scene.count();
+    let column = cells(&mut scene, &reference, |point, hit| chosen(point, hit).then_some(victim));
+    scene.end();
+    column
 }
 
-/// A gateway with one session that is about to act.
-struct Scene {
-    gateway: Gateway,
-    session: Session,
-    root: PathBuf,
-    hits: PathBuf,
-    /// Keeps the file of hits.
-    _folder: tempfile::TempDir,
+fn cells(scene: &mut Scene, reference: &Reference, victim: impl Fn(&str, usize) -> Option<Victim>) -> Column {
+    let mut column = Vec::new();
+    for (point, hit) in &reference.hits {
+        let Some(victim) = victim(point, *hit) else { continue };
+        let told = scene.cell(reference, (point, *hit), victim);
+        column.push((format!("{point}:{hit}"), victim, told));
+    }
+    column
 }
 
-impl Scenario {
-    fn call(self, root: &Path) -> (&'static str, Value) {
-        let input = match self.tool {
-            // Done twice it would show.
-            "Edit" => json!({"file_path": root.join("a.txt"), "old_string": "one", "new_string": "one one"}),
-            "Write" => json!({"file_path": root.join("new/deep/b.txt"), "content": "new"}),
-            _ => json!({
-                "notebook_path": root.join("n.ipynb"), "cell_id": "a", "new_source": "y", "edit_mode": "insert",
-            }),
-        };
-        (self.tool, input)
-    }
-
-    fn begin(self, crash: &str) -> Scene {
-        let folder = tempfile::tempdir().unwrap();
-        let hits = folder.path().join("hits");
-        let text = hits.to_str().unwrap().to_owned();
-        let gateway =
-            Gateway::with(&[("CLAUDE_TOOLS_CRASH_COUNT", &text), ("CLAUDE_TOOLS_CRASH_POINT", crash)]);
-        let source = gateway.work.join("project");
-        fs::create_dir(&source).unwrap();
-        fs::write(source.join("a.txt"), "one\r\ntwo").unwrap();
-        let cell = json!({"cell_type": "raw", "id": "a", "metadata": {}, "source": "x"});
-        let notebook = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
-        fs::write(source.join("n.ipynb"), notebook.to_string()).unwrap();
-        if self.profile == "worktree_write" {
-            for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-qm", "first"]] {
-                let mut git = Command::new("git");
-                git.args(["-c", "user.name=x", "-c", "user.email=x@x"]).args(arguments);
-                assert!(git.current_dir(&source).env("HOME", &source).status().unwrap().success());
-            }
-        }
-        let mut session = Session::start_as(&gateway.client, &source, self.profile);
-        let root = PathBuf::from(session.view["workspace"]["root"].as_str().unwrap());
-        let reads = ["a.txt", "n.ipynb"].map(|name| ("Read", json!({"file_path": root.join(name)})));
-        session.act(&reads);
-        Scene { gateway, session, root, hits, _folder: folder }
-    }
-}
-
-impl Scene {
-    /// A new lease, from a supervisor that may have to be started again first.
-    fn recover(&mut self) {
-        until("a lease", Duration::from_secs(60), || {
-            if !self.gateway.is_alive() {
-                self.gateway.restart();
-                self.session.client = self.gateway.client.clone();
-            }
-            // One that is dying in this moment resets the connection.
-            self.session.recover(&key(), 20).is_ok().then_some(())
-        });
-    }
-
-    /// From here on hits count.
-    fn arm(&self) {
-        fs::write(&self.hits, "").unwrap();
-    }
-
-    /// Nobody dies any more. A process that is in the middle of it may still.
-    fn disarm(&self) {
-        fs::rename(&self.hits, self.hits.with_extension("over")).unwrap();
-    }
-
-    fn hits(&self) -> Vec<String> {
-        let text = fs::read_to_string(&self.hits).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
-
-    fn tree(&self) -> BTreeMap<String, String> {
-        let mut tree = snapshot(&self.root);
-        // A worktree's link names a folder of this run.
-        tree.retain(|path, _| !path.starts_with(".git"));
-        tree
-    }
-}
-
-/// Every hit while the action is carried out and its result goes to Claude Code, and the tree at the end.
-fn count(scenario: Scenario) -> (Vec<(String, usize)>, BTreeMap<String, String>) {
-    let mut scene = scenario.begin("none:0");
-    scene.arm();
-    let results = scene.session.act(&[scenario.call(&scene.root)]);
-    assert_eq!(results[0]["is_error"], false, "{results:?}");
-    let all = scene.hits();
-    assert!(all.len() > 10, "the programs were built without their crash points: {all:?}");
-    let mut numbers: HashMap<&str, usize> = HashMap::new();
-    let numbered: Vec<_> = all
-        .iter()
-        .map(|name| {
-            let number = numbers.entry(name).or_default();
-            *number += 1;
-            (name.clone(), *number)
-        })
-        .collect();
-    let tree = scene.tree();
-    scene.session.stop();
-    (numbered, tree)
-}
-
-/// Kills at one hit and brings the session to its end: what its receipt or its recovery said.
-fn cell(
-    scenario: Scenario,
-    (point, hit): (&str, usize),
-    victim: Victim,
-) -> (BTreeMap<String, String>, String) {
-    let mut scene = scenario.begin(&format!("{point}:{hit}"));
-    let worker = scene.gateway.runners().into_iter().find(Process::is_worker);
-    let turn = scene.session.turn();
-    scene.arm();
-    let (name, input) = scenario.call(&scene.root);
-    let reply = json!({
-        "turn_id": turn["turn_id"], "reply_id": key(), "wait_seconds": 20,
-        "tool_calls": [{"name": name, "input": input}],
-    });
-    let (client, arguments) = (scene.gateway.client.clone(), scene.session.arguments(&reply));
-    let sent = thread::spawn(move || client.call("native_session_reply_and_wait", &arguments).is_ok());
-    let worker = worker.unwrap();
-    until("somebody dies, or the call returns", Duration::from_secs(60), || {
-        let gone = !scene.gateway.runners().iter().any(|process| process.pid == worker.pid);
-        (!scene.gateway.is_alive() || gone || sent.is_finished()).then_some(())
-    });
-    if victim == Victim::Both {
-        worker.kill();
-        scene.gateway.kill();
-    }
-    let _ = sent.join();
-    scene.disarm();
-    scene.recover();
-    let told = settle(&mut scene, scenario, (&reply, &turn));
-    let tree = scene.tree();
-    scene.session.stop();
-    scene.gateway.wait_for_no_runners();
-    (tree, told)
-}
-
-/// What a client does that lost its answer: recovers, sends the same reply again, or goes on where the run was lost.
-fn settle(scene: &mut Scene, scenario: Scenario, (reply, answered): (&Value, &Value)) -> String {
-    let session = &mut scene.session;
-    for _ in 0..LOOKS {
-        let turn = session.view["pending_turn"].clone();
-        if turn["turn_id"] == answered["turn_id"] && !turn.is_null() {
-            // Refused or taken: the next look tells.
-            let _ = session.call("native_session_reply_and_wait", reply).map(|_| ());
-        } else if !turn.is_null() {
-            assert_eq!(turn["tool_results"][0]["is_error"], false, "{turn}");
-            return "carried on".to_owned();
-        } else if session.text("status") == "idle" {
-            session.go_on("again");
-            let turn = session.turn();
-            let told = turn["recovered_actions"].as_array().cloned().unwrap_or_default();
-            let last = told.last().cloned().unwrap_or_default();
-            let resolution = last["outcome"].as_str().unwrap_or("untold").to_owned();
-            if matches!(resolution.as_str(), "not_applied" | "not_started") || told.is_empty() {
-                let results = session.act(&[scenario.call(&scene.root)]);
-                assert_eq!(results[0]["is_error"], false, "{results:?} after {told:?}");
-            }
-            return resolution;
-        }
-        session.status(5);
-    }
-    panic!("stuck: {}", session.view)
-}
-
-#[expect(clippy::print_stdout, reason = "the matrix is a table to be read")]
-fn matrix(scenario: Scenario, victims: &[Victim]) {
-    let (hits, expected) = count(scenario);
-    for (point, hit) in hits.iter().filter(|hit| asked_for_all() || is_of_the_write(hit)) {
-        for victim in victims {
-            let (tree, told) = cell(scenario, (point, *hit), *victim);
-            println!("{} {} {point}:{hit} {victim:?}: {told}", scenario.tool, scenario.profile);
-            assert_eq!(tree, expected, "{scenario:?} {point}:{hit} {victim:?}: {told}");
-        }
-    }
-}
-
-/// The worker's points, and the supervisor's while it records the preparation and the receipt: not the reply and the turn,
-/// which other promises kill.
-fn is_of_the_write((point, hit): &(String, usize)) -> bool {
-    point.starts_with("worker") || (2..=3).contains(hit)
-}
-
-fn asked_for_all() -> bool {
-    env::var("GATEWAY_MATRIX").is_ok_and(|asked| asked == "all")
+/// The points of the worker, and of the supervisor while it records the preparation and the receipt.
+fn is_of_the_write(point: &str, hit: usize) -> bool {
+    point.starts_with("worker") || (2..=3).contains(&hit)
 }
 
 #[test]
 fn an_edit_happens_once_whoever_dies() {
-    let scenario = Scenario { tool: "Edit", profile: "direct_write" };
-    let victims: &[Victim] = if asked_for_all() { &[Victim::Owner, Victim::Both] } else { &[Victim::Owner] };
-    matrix(scenario, victims);
+    let scenario = scenario("Edit", "direct_write");
+    let mut scene = Scene::new(scenario);
+    let reference = scene.count();
+    // Each hit with one of the victims; the whole matrix takes each with all.
+    let mut turn = 0;
+    let victims = reference.hits.iter().map(|(point, hit)| {
+        turn += usize::from(is_of_the_write(point, *hit));
+        ((point.clone(), *hit), Victim::ALL[turn % Victim::ALL.len()])
+    });
+    let victims: BTreeMap<_, _> = victims.collect();
+    cells(&mut scene, &reference, |point, hit| {
+        victims.get(&(point.to_owned(), hit)).copied().filter(|_| is_of_the_write(point, hit))
+    });
+    scene.end();
 }
 
 #[test]
-fn every_write_in_every_profile_happens_once_whoever_dies() {
-    let whole = [
-        ("Write", "direct_write"),
-        ("NotebookEdit", "direct_write"),
-        ("Edit", "worktree_write"),
-        ("Write", "worktree_write"),
-        ("NotebookEdit", "worktree_write"),
-    ];
-    if asked_for_all() {
-        for (tool, profile) in whole {
-            matrix(Scenario { tool, profile }, &[Victim::Owner, Victim::Both]);
-        }
-        return;
-    }
-    // The moments that differ for a new file, and one with both dead.
-    let scenario = Scenario { tool: "Write", profile: "worktree_write" };
-    let (hits, expected) = count(scenario);
-    for point in [
+fn a_new_file_in_a_worktree_appears_once_when_both_die() {
+    let chosen = [
         "worker-after-stage",
         "worker-after-prepared-acknowledged",
+        "worker-after-directory",
         "worker-after-exchange",
         "supervisor-after-sync",
-    ] {
-        let hit = hits.iter().find(|(name, _)| name == point).expect("the point is passed");
-        let (tree, told) = cell(scenario, (&hit.0, hit.1), Victim::Both);
-        assert_eq!(tree, expected, "{hit:?}: {told}");
+    ];
+    let seen = column(scenario("Write", "worktree_write"), Victim::Both, |point, hit| {
+        chosen.contains(&point) && hit == 1
+    });
+    assert_eq!(seen.len(), chosen.len(), "{seen:?}");
+}
+
+#[test]
+fn a_reply_of_several_actions_is_told_action_by_action() {
+    let seen = column(scenario("Mixed", "direct_write"), Victim::Worker, |point, hit| {
+        (point == "worker-after-exchange" && hit == 2)
+            || (point == "worker-after-receipt-acknowledged" && hit == 1)
+            || point == "worker-after-command"
+    });
+    let told: Vec<_> = seen.iter().map(|(_, _, told)| *told).collect();
+    assert!(told.contains(&"in doubt") && told.contains(&"applied"), "{seen:?}");
+}
+
+/// Hours on a busy machine; `scripts/bench matrix`.
+#[test]
+fn the_whole_matrix() {
+    let Ok(asked) = env::var("GATEWAY_MATRIX") else { return };
+    let begun = Instant::now();
+    let wanted = |name: &str, profile: &str| asked == "all" || format!("{name}/{profile}").contains(&asked);
+    let columns = PROFILES.into_iter().flat_map(|profile| {
+        REPLIES.into_iter().flat_map(move |(name, _)| Victim::ALL.map(|victim| (name, profile, victim)))
+    });
+    let columns: Vec<_> = columns.filter(|(name, profile, _)| wanted(name, profile)).collect();
+    let queue = Mutex::new(columns.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = |(name, profile, victim): (&'static str, &'static str, Victim)| {
+        let begun = Instant::now();
+        // A cell that fails says why; the other columns are worth their time all the same.
+        let seen = panic::catch_unwind(|| column(scenario(name, profile), victim, |_, _| true));
+        let title = format!("{name} {profile}, {victim:?} killed");
+        match &seen {
+            Ok(seen) => println!("{}", table(&title, seen, begun.elapsed().as_secs())),
+            Err(_) => println!("{title}: FAILED"),
+        }
+        seen.map(|seen| seen.len()).ok()
+    };
+    let counted: Vec<Option<usize>> = thread::scope(|scope| {
+        let work = || std::iter::from_fn(next).map(run).collect::<Vec<_>>();
+        let runners: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        runners.into_iter().flat_map(|runner| runner.join().unwrap()).collect()
+    });
+    let (failed, cells) =
+        (counted.iter().filter(|column| column.is_none()).count(), counted.iter().flatten());
+    println!("{} cells in {} s; {failed} columns failed", cells.sum::<usize>(), begun.elapsed().as_secs());
+    assert_eq!(failed, 0);
+}
+
+/// One column as text: how many of its hits ended how, and the hits of each end.
+fn table(title: &str, seen: &Column, seconds: u64) -> String {
+    let mut ends: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (point, _, told) in seen {
+        ends.entry(told).or_default().push(point);
     }
+    let mut text = format!("{title}: {} hits, the same tree each time ({seconds} s)", seen.len());
+    for (told, points) in ends {
+        text.push_str(&format!("\n  {told:>12} {:>3}: {}", points.len(), points.join(" ")));
+    }
+    text
 }

@@ -4,6 +4,9 @@
 
 mod bad_input;
 mod crash;
+mod crash_edits;
+#[cfg(feature = "crash-points")]
+mod crash_lifecycle;
 #[cfg(feature = "crash-points")]
 mod crash_matrix;
 mod idempotency;

@@ -143,6 +143,16 @@ impl Gateway {
         (self.supervisor, self.client) = launch(&self.environment, &root, &self.wrapper);
     }
 
+    /// Tries to start the supervisor again, which may die at it. Whether it is ready.
+    pub fn try_to_start_again(&mut self) -> bool {
+        let root = self.state.parent().expect("the state lies in the folder").to_owned();
+        match try_launch(&self.environment, &root, &self.wrapper) {
+            Ok((supervisor, client)) => (self.supervisor, self.client) = (supervisor, client),
+            Err(_) => return false,
+        }
+        true
+    }
+
     /// A crash and a new start.
     pub fn restart(&mut self) {
         self.kill();
@@ -248,6 +258,14 @@ fn command(
 }
 
 fn launch(environment: &BTreeMap<String, String>, folder: &Path, wrapper: &[String]) -> (Child, Client) {
+    try_launch(environment, folder, wrapper).unwrap_or_else(|why| panic!("{why}"))
+}
+
+fn try_launch(
+    environment: &BTreeMap<String, String>,
+    folder: &Path,
+    wrapper: &[String],
+) -> Result<(Child, Client), String> {
     let log = folder.join("supervisor.log");
     let errors = File::options().create(true).append(true).open(&log).expect("a log file");
     let mut child = command((environment, wrapper), folder, "gateway-supervisor")
@@ -267,10 +285,8 @@ fn launch(environment: &BTreeMap<String, String>, folder: &Path, wrapper: &[Stri
     let Ok(ready) = serde_json::from_str::<Value>(&line) else {
         let _ = child.kill();
         let status = child.wait();
-        panic!(
-            "no ready line but {line:?} ({status:?}); the log: {}",
-            fs::read_to_string(&log).unwrap_or_default()
-        );
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        return Err(format!("no ready line but {line:?} ({status:?}); the log: {log}"));
     };
     assert_eq!(ready["event"], "ready", "{ready}");
     let url = ready["mcp_url"].as_str().expect("an mcp_url");
@@ -281,5 +297,5 @@ fn launch(environment: &BTreeMap<String, String>, folder: &Path, wrapper: &[Stri
         .unwrap_or_else(|| panic!("no address in {url}"));
     let file = ready["token_file"].as_str().expect("a token_file");
     let token = fs::read_to_string(file).expect("the token can be read").trim().to_owned();
-    (child, Client { address, token })
+    Ok((child, Client { address, token }))
 }

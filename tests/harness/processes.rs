@@ -40,6 +40,16 @@ impl Process {
         self.signal(Signal::SIGSTOP);
     }
 
+    /// Whether the process is stopped where it stands, or gone.
+    #[must_use]
+    pub fn stands_still(&self) -> bool {
+        let asked =
+            std::process::Command::new("ps").args(["-o", "state=", "-p", &self.pid.to_string()]).output();
+        let state =
+            asked.map(|asked| String::from_utf8_lossy(&asked.stdout).trim().to_owned()).unwrap_or_default();
+        state.is_empty() || state.starts_with(['T', 't', 'Z'])
+    }
+
     /// Lets a suspended process go on.
     pub fn resume(&self) {
         self.signal(Signal::SIGCONT);
