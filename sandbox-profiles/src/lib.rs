@@ -12,6 +12,7 @@
 //! Invariant: nothing here knows of sessions or MCP, and no wall is ever left out silently.
 
 mod error;
+mod hearing;
 pub mod launch;
 mod probe;
 mod protected;

@@ -3,16 +3,11 @@
 //! Invariant: nothing is started unless every wall was reported to stand.
 #![expect(clippy::disallowed_methods, reason = "the launcher of cages")]
 
-use nix::{
-    errno::Errno,
-    poll::{PollFd, PollFlags, PollTimeout, poll},
-};
 use std::{
     io,
     net::TcpListener,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     process::{Child, Command, Stdio},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -22,6 +17,7 @@ use super::{
 };
 use crate::{
     error::WallError,
+    hearing::{Heard, Hearing, readable},
     launch::{Ending, HELPER_ARGUMENT, Helper, Program, Request, Streams},
     spec::{Network, SandboxSpec},
 };
@@ -110,7 +106,7 @@ impl Keeper {
                 None => return Err(failed(io::Error::from(io::ErrorKind::UnexpectedEof))),
             }
         }
-        Ok(Cage { socket: ours, pid, ending: Mutex::new(Known::default()) })
+        Ok(Cage { hearing: Hearing::new(ours), pid })
     }
 }
 
@@ -122,19 +118,11 @@ impl Drop for Keeper {
     }
 }
 
-#[derive(Debug, Default)]
-struct Known {
-    said: Option<Ending>,
-    gone: bool,
-    killed: bool,
-}
-
 /// A cage that runs.
 #[derive(Debug)]
 pub(crate) struct Cage {
-    socket: OwnedFd,
+    hearing: Hearing<OwnedFd>,
     pid: i32,
-    ending: Mutex<Known>,
 }
 
 impl Cage {
@@ -144,41 +132,12 @@ impl Cage {
 
     /// Waits until the last process of the cage is gone, or until `deadline`.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> io::Result<Option<Ending>> {
-        loop {
-            {
-                let known = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-                if known.gone {
-                    let unsaid = if known.killed { Ending::Killed } else { Ending::Lost };
-                    return Ok(Some(known.said.unwrap_or(unsaid)));
-                }
-            }
-            if !readable(self.socket.as_fd(), deadline)? {
-                return Ok(None);
-            }
-            let mut known = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.gone || !readable(self.socket.as_fd(), Some(Instant::now()))? {
-                continue; // another thread heard it
-            }
-            match report_in(&wire::receive(self.socket.as_fd())?.bytes)? {
-                Some(Report::Exited(code)) => known.said = Some(Ending::Exited(code)),
-                Some(Report::Signaled(signal)) => known.said = Some(Ending::Signaled(signal)),
-                Some(Report::Failed { .. } | Report::NotExecuted { .. }) => known.said = Some(Ending::Lost),
-                Some(Report::Ready | Report::Walled | Report::Running) => {}
-                None => known.gone = true,
-            }
-        }
+        self.hearing.wait(deadline, hear)
     }
 
     /// Ends everything in the cage; `wait` tells when it is gone.
     pub(crate) fn kill_tree(&self) -> io::Result<()> {
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner).killed = true;
-        match nix::sys::socket::shutdown(
-            std::os::fd::AsRawFd::as_raw_fd(&self.socket),
-            nix::sys::socket::Shutdown::Write,
-        ) {
-            Ok(()) | Err(Errno::ENOTCONN | Errno::EPIPE) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.hearing.kill_tree()
     }
 
     pub(crate) fn ask(&self, request: Request) -> io::Result<()> {
@@ -188,30 +147,21 @@ impl Cage {
             Request::Pause => Ask::Pause,
             Request::Resume => Ask::Resume,
         };
-        match wire::send(self.socket.as_fd(), &[ask.byte()], &[]) {
+        match wire::send(self.hearing.socket().as_fd(), &[ask.byte()], &[]) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()), // it has ended
             other => other,
         }
     }
 }
 
-fn readable(socket: BorrowedFd<'_>, deadline: Option<Instant>) -> io::Result<bool> {
-    loop {
-        let timeout = match deadline {
-            None => PollTimeout::NONE,
-            Some(deadline) => {
-                // Rounded up, so that the wait isn't a busy one in its last millisecond.
-                let left = deadline.saturating_duration_since(Instant::now()).as_nanos().div_ceil(1_000_000);
-                PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
-            }
-        };
-        let mut watched = [PollFd::new(socket, PollFlags::POLLIN)];
-        match poll(&mut watched, timeout) {
-            Err(Errno::EINTR) => {}
-            Ok(0) if deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
-            other => return Ok(other? > 0),
-        }
-    }
+fn hear(socket: &OwnedFd) -> io::Result<Heard> {
+    Ok(match report_in(&wire::receive(socket.as_fd())?.bytes)? {
+        Some(Report::Exited(code)) => Heard::Ended(Ending::Exited(code)),
+        Some(Report::Signaled(signal)) => Heard::Ended(Ending::Signaled(signal)),
+        Some(Report::Failed { .. } | Report::NotExecuted { .. }) => Heard::Ended(Ending::Lost),
+        Some(Report::Ready | Report::Walled | Report::Running) => Heard::Otherwise,
+        None => Heard::Gone,
+    })
 }
 
 fn next(socket: BorrowedFd<'_>, deadline: Instant) -> io::Result<wire::Received> {
@@ -247,18 +197,19 @@ fn chosen_walls() -> Walls {
 }
 
 #[cfg(feature = "measure-single-walls")]
-static LEFT_OUT: Mutex<Option<String>> = Mutex::new(None);
+static LEFT_OUT: std::sync::Mutex<Option<String>> = std::sync::Mutex::new(None);
 
 /// Leaves one wall (`mounts`, `landlock` or `seccomp`) out of every cage that is opened from now on, to measure what
 /// it stops.
 #[cfg(feature = "measure-single-walls")]
 pub(crate) fn leave_out(wall: &str) {
-    *LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner) = Some(wall.to_owned());
+    *LEFT_OUT.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(wall.to_owned());
 }
 
 #[cfg(feature = "measure-single-walls")]
 fn chosen_walls() -> Walls {
-    let left_out = LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
+    let left_out =
+        LEFT_OUT.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone().unwrap_or_default();
     Walls { mounts: left_out != "mounts", landlock: left_out != "landlock", seccomp: left_out != "seccomp" }
 }
 

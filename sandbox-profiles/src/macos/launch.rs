@@ -3,22 +3,18 @@
 //! Invariant: nothing is started without `/usr/bin/sandbox-exec` and its profile.
 #![expect(clippy::disallowed_methods, reason = "the launcher of cages")]
 
-use nix::{
-    errno::Errno,
-    poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg},
-};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use std::{
     io::{self, IoSlice, IoSliceMut},
     net::{Ipv4Addr, Shutdown, TcpListener},
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+        fd::{AsRawFd, OwnedFd, RawFd},
         unix::net::UnixStream,
     },
     path::{Path, PathBuf},
     process::{Child, Command},
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use super::{
@@ -27,6 +23,7 @@ use super::{
 };
 use crate::{
     error::{Feature, WallError},
+    hearing::{Heard, Hearing},
     launch::{Ending, HELPER_ARGUMENT, Helper, Program, Request, Streams},
     seatbelt,
     spec::{Network, Readable, SandboxSpec},
@@ -107,12 +104,10 @@ impl Keeper {
             .stderr(streams.stderr.try_clone().map_err(failed)?)
             .spawn()
             .map_err(failed)?;
-        let mut cage =
-            Cage { socket: ours, pid: 0, runner: Mutex::new(runner), ending: Mutex::new(Known::default()) };
-        send_descriptor(&cage.socket, &streams.stdin)
-            .and_then(|()| wire::write(&cage.socket, &order))
-            .map_err(failed)?;
-        match wire::read(&cage.socket).map_err(failed)? {
+        let mut cage = Cage { hearing: Hearing::new(ours), pid: 0, runner: Mutex::new(runner) };
+        let socket = cage.hearing.socket();
+        send_descriptor(socket, &streams.stdin).and_then(|()| wire::write(socket, &order)).map_err(failed)?;
+        match wire::read(socket).map_err(failed)? {
             Some(Report::Running(pid)) => {
                 cage.pid = pid;
                 Ok(cage)
@@ -153,20 +148,12 @@ pub(super) fn receive_descriptor(socket: &UnixStream) -> io::Result<OwnedFd> {
     received.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
 }
 
-#[derive(Debug, Default)]
-struct Known {
-    said: Option<Ending>,
-    gone: bool,
-    killed: bool,
-}
-
 /// A cage that runs.
 #[derive(Debug)]
 pub(crate) struct Cage {
-    socket: UnixStream,
+    hearing: Hearing<UnixStream>,
     pid: i32,
     runner: Mutex<Child>,
-    ending: Mutex<Known>,
 }
 
 impl Cage {
@@ -176,74 +163,42 @@ impl Cage {
 
     /// Waits until the tree of the cage is gone, or until `deadline`.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> io::Result<Option<Ending>> {
-        loop {
-            {
-                let known = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-                if known.gone {
-                    let unsaid = if known.killed { Ending::Killed } else { Ending::Lost };
-                    return Ok(Some(known.said.unwrap_or(unsaid)));
-                }
+        self.hearing.wait(deadline, |socket| {
+            let heard = hear(socket)?;
+            if heard == Heard::Gone {
+                self.runner.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
             }
-            if !readable(&self.socket, deadline)? {
-                return Ok(None);
-            }
-            let mut known = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.gone || !readable(&self.socket, Some(Instant::now()))? {
-                continue; // another thread heard it
-            }
-            match wire::read(&self.socket)? {
-                Some(Report::Exited(code)) => known.said = Some(Ending::Exited(code)),
-                Some(Report::Signaled(signal)) => known.said = Some(Ending::Signaled(signal)),
-                Some(Report::Failed { .. }) => known.said = Some(Ending::Lost),
-                Some(Report::Running(_)) => {}
-                None => {
-                    known.gone = true;
-                    self.runner.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
-                }
-            }
-        }
+            Ok(heard)
+        })
     }
 
     pub(crate) fn kill_tree(&self) -> io::Result<()> {
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner).killed = true;
-        match self.socket.shutdown(Shutdown::Write) {
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-            other => other,
-        }
+        self.hearing.kill_tree()
     }
 
     pub(crate) fn ask(&self, request: Request) -> io::Result<()> {
-        match io::Write::write_all(&mut (&self.socket), &[runner::byte_of(request)]) {
+        match io::Write::write_all(&mut self.hearing.socket(), &[runner::byte_of(request)]) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()), // it has ended
             other => other,
         }
     }
 }
 
+fn hear(socket: &UnixStream) -> io::Result<Heard> {
+    Ok(match wire::read(socket)? {
+        Some(Report::Exited(code)) => Heard::Ended(Ending::Exited(code)),
+        Some(Report::Signaled(signal)) => Heard::Ended(Ending::Signaled(signal)),
+        Some(Report::Failed { .. }) => Heard::Ended(Ending::Lost),
+        Some(Report::Running(_)) => Heard::Otherwise,
+        None => Heard::Gone,
+    })
+}
+
 impl Drop for Cage {
     fn drop(&mut self) {
         // The runner ends its tree when this end is closed, and then itself; a moment's wait takes its exit status.
         // One that fails has told nobody, and there is nothing more to do.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = self.hearing.socket().shutdown(Shutdown::Both);
         let _ = self.runner.lock().unwrap_or_else(PoisonError::into_inner).wait();
-    }
-}
-
-fn readable(socket: &UnixStream, deadline: Option<Instant>) -> io::Result<bool> {
-    loop {
-        let timeout = match deadline {
-            None => PollTimeout::NONE,
-            Some(deadline) => {
-                // Rounded up, so that the wait isn't a busy one in its last millisecond.
-                let left: Duration = deadline.saturating_duration_since(Instant::now());
-                PollTimeout::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX)
-            }
-        };
-        let mut watched = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut watched, timeout) {
-            Err(Errno::EINTR) => {}
-            Ok(0) if deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
-            other => return Ok(other? > 0),
-        }
     }
 }
