@@ -21,6 +21,7 @@ mod restart;
 mod run_command;
 mod skills;
 mod subagent;
+mod subagent_endpoint;
 mod walls;
 mod worktree;
 mod writing;

@@ -4,105 +4,11 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
 use serde_json::{Value, json};
-use tests::{Answer, Gateway, Model, Session, key, until};
-
-const KEY: &str = "sk-CANARY-77aa01";
-
-/// A gateway with a model, and a session that may delegate, in a worktree.
-struct Rig {
-    gateway: Gateway,
-    model: Model,
-    session: Session,
-    root: PathBuf,
-}
-
-fn git(directory: &Path, arguments: &[&str]) {
-    let output = Command::new("git")
-        .args(["-c", "user.name=x", "-c", "user.email=x@x"])
-        .args(arguments)
-        .current_dir(directory)
-        .env("HOME", directory)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn rig_with(answers: &[Answer], more: &[(&str, &str)]) -> Rig {
-    let model = Model::with(answers);
-    let folder = tempfile::tempdir().unwrap().keep();
-    let key_file = folder.join("key");
-    fs::write(&key_file, format!("{KEY}\n")).unwrap();
-    fs::set_permissions(&key_file, fs::Permissions::from_mode(0o600)).unwrap();
-    let url = model.url();
-    let mut settings = vec![
-        ("CLAUDE_TOOLS_DEEPSEEK_URL", url.as_str()),
-        ("CLAUDE_TOOLS_DEEPSEEK_KEY_FILE", key_file.to_str().unwrap()),
-        ("CLAUDE_TOOLS_DEEPSEEK_FLASH_MODEL", "the-flash"),
-        ("CLAUDE_TOOLS_DEEPSEEK_PRO_MODEL", "the-pro"),
-    ];
-    settings.extend(more);
-    let gateway = Gateway::with(&settings);
-    // What a test leaves of its key goes with the gateway's folder.
-    let inside = gateway.state.parent().unwrap().join("key-folder");
-    fs::rename(&folder, &inside).unwrap();
-    let mut gateway = gateway;
-    if !more.iter().any(|(name, _)| *name == "CLAUDE_TOOLS_DEEPSEEK_KEY_FILE") {
-        let moved = inside.join("key").to_str().unwrap().to_owned();
-        gateway.environment.insert("CLAUDE_TOOLS_DEEPSEEK_KEY_FILE".into(), moved);
-        gateway.restart();
-    }
-    let source = gateway.work.join("source");
-    fs::create_dir(&source).unwrap();
-    git(&source, &["init", "-q", "-b", "main"]);
-    fs::write(source.join("a.txt"), "one\n").unwrap();
-    git(&source, &["add", "-A"]);
-    git(&source, &["commit", "-qm", "first"]);
-    let start = json!({
-        "prompt": "p", "idempotency_key": key(), "working_directory": source,
-        "capability_profile": "worktree_write", "subagent_policy": "deepseek_explicit", "wait_seconds": 50,
-    });
-    let mut session =
-        Session::of(&gateway.client, gateway.client.call("native_session_start", &start).unwrap());
-    session.turn();
-    let root = PathBuf::from(session.text("working_directory"));
-    Rig { gateway, model, session, root }
-}
-
-fn rig(answers: &[Answer]) -> Rig {
-    rig_with(answers, &[])
-}
-
-impl Rig {
-    /// Delegates a task: what `deepseek_subagent_start` told.
-    fn delegate(&mut self, tier: &str) -> Value {
-        self.tool("deepseek_subagent_start", json!({"task": "Do it.", "model": tier}))
-    }
-
-    fn tool(&mut self, name: &str, input: Value) -> Value {
-        let results = self.session.act(&[(name, input)]);
-        let text = results[0]["content"].as_str().unwrap();
-        serde_json::from_str(text).unwrap_or_else(|_| panic!("{name}: {text}"))
-    }
-
-    /// Asks until the sub-session has ended.
-    fn end_of(&mut self, id: &Value) -> Value {
-        until("the sub-session ends", Duration::from_secs(90), || {
-            let told = self.tool("deepseek_subagent_get", json!({"id": id}));
-            (!matches!(told["state"].as_str(), Some("starting" | "running"))).then_some(told)
-        })
-    }
-
-    fn refused(&mut self, calls: &Value) -> tests::ToolError {
-        let turn = self.session.turn()["turn_id"].clone();
-        let reply = self.session.arguments(&json!({"turn_id": turn, "reply_id": key(), "tool_calls": calls}));
-        self.gateway.client.refused("native_session_reply_and_wait", &reply)
-    }
-}
+use tests::{Answer, Rig, delegation::KEY, key, until};
 
 fn write(path: &Path, content: &str) -> (String, Value) {
     ("Write".to_owned(), json!({"file_path": path, "content": content}))
@@ -110,7 +16,7 @@ fn write(path: &Path, content: &str) -> (String, Value) {
 
 #[test]
 fn a_task_is_done_with_the_gateways_tools_and_told_with_what_it_changed() {
-    let mut rig = rig(&[]);
+    let mut rig = Rig::new(&[]);
     let file = rig.root.join("b.txt");
     let told = rig.delegate("fable");
     let id = told["id"].clone();
@@ -177,30 +83,6 @@ fn a_task_is_done_with_the_gateways_tools_and_told_with_what_it_changed() {
 }
 
 #[test]
-fn whatever_goes_wrong_at_the_model_ends_the_task_as_failed_and_nothing_else_is_asked() {
-    let mut rig = rig(&[]);
-    for (answer, words) in [
-        (Answer::Status(401), "401"),
-        (Answer::Status(429), "429"),
-        (Answer::Status(500), "500"),
-        (Answer::Refusal, "refused"),
-        (Answer::Page, "Messages API"),
-        (Answer::Garbage, ""),
-    ] {
-        let before = rig.model.asked().len();
-        rig.model.answer(answer.clone());
-        let told = rig.delegate("sonnet");
-        let end = rig.end_of(&told["id"]);
-        assert_eq!(end["state"], "failed", "{answer:?}: {end}");
-        assert!(end["reason"].as_str().unwrap().contains(words), "{answer:?}: {end}");
-        assert_eq!(rig.model.asked().len(), before + 1, "{answer:?}: it was asked again");
-        assert!(rig.model.asked().iter().all(|asked| asked.body["model"] == "the-flash"));
-    }
-    rig.session.finish("done");
-    rig.session.stop();
-}
-
-#[test]
 fn without_a_private_key_nothing_is_asked() {
     for mode in [None, Some(0o644)] {
         let folder = tempfile::tempdir().unwrap();
@@ -209,7 +91,7 @@ fn without_a_private_key_nothing_is_asked() {
             fs::write(&path, KEY).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         }
-        let mut rig = rig_with(&[], &[("CLAUDE_TOOLS_DEEPSEEK_KEY_FILE", path.to_str().unwrap())]);
+        let mut rig = Rig::with(&[], &[("CLAUDE_TOOLS_DEEPSEEK_KEY_FILE", path.to_str().unwrap())]);
         let told = rig.delegate("opus");
         assert_eq!(told["state"], "failed", "{told}");
         assert!(told["reason"].as_str().unwrap().contains("CLAUDE_TOOLS_DEEPSEEK_KEY_FILE"), "{told}");
@@ -219,14 +101,19 @@ fn without_a_private_key_nothing_is_asked() {
 }
 
 #[test]
-fn its_time_its_turns_and_a_stop_end_it() {
-    let mut rig = rig_with(
-        &[Answer::Silence],
-        &[("CLAUDE_TOOLS_DEEPSEEK_SECONDS", "3"), ("CLAUDE_TOOLS_DEEPSEEK_TURNS", "2")],
-    );
+fn its_time_ends_it() {
+    let mut rig = Rig::with(&[Answer::Silence], &[("CLAUDE_TOOLS_DEEPSEEK_SECONDS", "3")]);
     let told = rig.delegate("sonnet");
     let end = rig.end_of(&told["id"]);
+    assert_eq!(end["state"], "failed");
     assert!(end["reason"].as_str().unwrap().contains("time of 3 s"), "{end}");
+    rig.session.stop();
+    rig.gateway.wait_for_no_runners();
+}
+
+#[test]
+fn its_turns_and_a_stop_end_it() {
+    let mut rig = Rig::with(&[], &[("CLAUDE_TOOLS_DEEPSEEK_TURNS", "2")]);
     for _ in 0..2 {
         rig.model.answer(Answer::Calls(vec![("FindFiles".into(), json!({}))]));
     }
@@ -245,7 +132,7 @@ fn its_time_its_turns_and_a_stop_end_it() {
 
 #[test]
 fn a_start_stands_alone_in_its_reply() {
-    let mut rig = rig(&[]);
+    let mut rig = Rig::new(&[]);
     let error = rig.refused(&json!([
         {"name": "FindFiles", "input": {}},
         {"name": "deepseek_subagent_start", "input": {"task": "x", "model": "opus"}},
@@ -259,7 +146,7 @@ fn a_start_stands_alone_in_its_reply() {
 
 #[test]
 fn it_survives_the_supervisor_and_ends_with_the_session() {
-    let mut rig = rig(&[]);
+    let mut rig = Rig::new(&[]);
     let id = rig.delegate("sonnet")["id"].clone();
     let before = rig.gateway.runners();
     rig.gateway.restart();
@@ -287,7 +174,7 @@ fn it_survives_the_supervisor_and_ends_with_the_session() {
 
 #[test]
 fn the_end_of_the_lease_ends_it_first() {
-    let mut rig = rig_with(&[], &[("CLAUDE_TOOLS_LEASE_SECONDS", "6")]);
+    let mut rig = Rig::with(&[], &[("CLAUDE_TOOLS_LEASE_SECONDS", "6")]);
     let id = rig.delegate("sonnet")["id"].clone();
     rig.gateway.wait_for_no_runners();
     let view = rig.session.recover(&key(), 10).unwrap().clone();
@@ -299,7 +186,7 @@ fn the_end_of_the_lease_ends_it_first() {
 #[test]
 fn a_dead_worker_loses_it_and_the_session_goes_on() {
     for with_supervisor in [false, true] {
-        let mut rig = rig(&[]);
+        let mut rig = Rig::new(&[]);
         let id = rig.delegate("sonnet")["id"].clone();
         if with_supervisor {
             rig.gateway.kill();
@@ -328,7 +215,7 @@ fn a_dead_worker_loses_it_and_the_session_goes_on() {
 
 #[test]
 fn the_key_is_in_no_process_no_view_no_log_and_no_tool() {
-    let mut rig = rig(&[]);
+    let mut rig = Rig::new(&[]);
     let key_file = PathBuf::from(&rig.gateway.environment["CLAUDE_TOOLS_DEEPSEEK_KEY_FILE"]);
     let id = rig.delegate("sonnet")["id"].clone();
     for process in rig.gateway.runners() {

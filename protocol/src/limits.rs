@@ -97,3 +97,9 @@ pub const SUBSESSION_MAX: Duration = Duration::from_secs(12 * 3_600);
 
 /// Requests that a sub-session may send to its model: each costs its owner money.
 pub const SUBSESSION_TURNS: u32 = 100;
+
+/// One answer of a sub-session's model: some hundred times the longest that a model writes, with the stream around it.
+pub const SUBSESSION_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// Tool calls in one answer of a sub-session's model: each is an action with its records.
+pub const SUBSESSION_CALLS: usize = 128;

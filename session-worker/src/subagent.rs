@@ -131,6 +131,7 @@ impl Delegates {
             let end = running::run(&delegates, task, (&recorder, stop, up)).await;
             crash::point("worker-subsession-before-end");
             let recorded = recorder.ended(end.clone()).await.is_ok();
+            crash::point("worker-subsession-end-recorded");
             delegates.over(subsession_id, end, recorded);
         });
         // Where it did not come up, its end is what there is to tell.
@@ -153,6 +154,7 @@ impl Delegates {
         if let Some(known) = self.known().get(&id) {
             known.stop.cancel();
         }
+        crash::point("worker-subsession-stop-asked");
         self.wait_for_end(id, END).await;
         Ok(self.shown(id))
     }

@@ -70,7 +70,16 @@ impl Gateway {
     /// Where it does not come up.
     #[must_use]
     pub fn with(settings: &[(&str, &str)]) -> Self {
-        Self::build(settings, &[])
+        Self::build(settings, &[], |_, _| ())
+    }
+
+    /// Starts a gateway with these settings and those that `prepare` puts in, which is given the folder that goes with it.
+    #[must_use]
+    pub fn prepared(
+        settings: &[(&str, &str)],
+        prepare: impl FnOnce(&Path, &mut BTreeMap<String, String>),
+    ) -> Self {
+        Self::build(settings, &[], prepare)
     }
 
     /// Starts a gateway whose programs are started by this command, which takes their command line as further arguments.
@@ -79,10 +88,14 @@ impl Gateway {
     /// Where it does not come up.
     #[must_use]
     pub fn behind(wrapper: &[&str]) -> Self {
-        Self::build(&[], wrapper)
+        Self::build(&[], wrapper, |_, _| ())
     }
 
-    fn build(settings: &[(&str, &str)], wrapper: &[&str]) -> Self {
+    fn build(
+        settings: &[(&str, &str)],
+        wrapper: &[&str],
+        prepare: impl FnOnce(&Path, &mut BTreeMap<String, String>),
+    ) -> Self {
         let wrapper: Vec<String> = wrapper.iter().map(|word| (*word).to_owned()).collect();
         let folder = tempfile::Builder::new().prefix("gw-").tempdir().expect("a temporary folder");
         // The physical path: on macOS the temporary folder's usual path is a link.
@@ -103,6 +116,7 @@ impl Gateway {
             ("CLAUDE_TOOLS_LEASE_SECONDS".to_owned(), "600".to_owned()),
         ]);
         environment.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        prepare(&root, &mut environment);
         let (supervisor, client) = launch(&environment, &root, &wrapper);
         environment.insert("CLAUDE_TOOLS_LISTEN".to_owned(), client.address.to_string());
         Self { folder, state, work, environment, client, supervisor, wrapper }

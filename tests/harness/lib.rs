@@ -8,17 +8,20 @@
 pub mod binaries;
 pub mod client;
 pub mod crash_points;
+pub mod delegation;
 pub mod gateway;
 pub mod http;
 pub mod leftovers;
 pub mod model;
 pub mod processes;
 pub mod session;
+pub mod tls;
 pub mod tree;
 pub mod wait;
 
 pub use client::{CallError, Client, ToolError};
 pub use crash_points::{CrashPoints, Victim};
+pub use delegation::Rig;
 pub use gateway::{Ctl, Gateway};
 pub use model::{Answer, Model};
 pub use session::Session;

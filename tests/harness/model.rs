@@ -11,6 +11,8 @@ use std::{
 
 use serde_json::{Value, json};
 
+use crate::tls::{Face, HOST, Heard, Tls};
+
 /// What the model answers.
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -18,14 +20,26 @@ pub enum Answer {
     Text(String),
     /// Calls of tools, by their own names.
     Calls(Vec<(String, Value)>),
-    /// This status and no message.
-    Status(u16),
     /// A stream that says that the model refuses.
     Refusal,
     /// Bytes that are no stream of events, said to be one.
     Garbage,
     /// A page.
     Page,
+    /// This status with this body, which may say anything.
+    Says(u16, String),
+    /// A redirect to this place.
+    Moved(String),
+    /// A stream that fails after its beginning, as the Messages API says it.
+    Breaks,
+    /// The beginning of a stream, and its end in good order.
+    Half,
+    /// The beginning of a stream, and no more on this connection.
+    Cut,
+    /// A stream without an event.
+    Empty,
+    /// A stream that never ends.
+    Endless,
     /// Nothing, for as long as the connection lives.
     Silence,
 }
@@ -41,15 +55,20 @@ pub struct Asked {
     pub body: Value,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     answers: Mutex<VecDeque<Answer>>,
     more: Condvar,
     asked: Mutex<Vec<Asked>>,
+    tls: Option<Tls>,
+    /// What the next connections find.
+    faces: Mutex<VecDeque<Face>>,
+    /// Every byte that came in, as it was on the wire.
+    heard: Arc<Mutex<Vec<u8>>>,
 }
 
 /// The server, on a port of its own until the test ends.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Model {
     /// Where it listens.
     pub address: SocketAddr,
@@ -63,18 +82,54 @@ impl Model {
     /// Where there is no port.
     #[must_use]
     pub fn with(answers: &[Answer]) -> Self {
+        Self::serving(answers, None)
+    }
+
+    /// The same behind TLS. Every connection finds a good face where none is put on.
+    ///
+    /// # Panics
+    /// Where there is no port.
+    #[must_use]
+    pub fn secure(answers: &[Answer]) -> Self {
+        Self::serving(answers, Some(Tls::default()))
+    }
+
+    fn serving(answers: &[Answer], tls: Option<Tls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared { tls, ..Shared::default() });
         let model = Self { address, shared: Arc::clone(&shared) };
         answers.iter().for_each(|answer| model.answer(answer.clone()));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
-                thread::spawn(move || serve(stream, &shared));
+                thread::spawn(move || connected(stream, &shared));
             }
         });
         model
+    }
+
+    /// What the next connection without one finds.
+    ///
+    /// # Panics
+    /// Where a thread of the server panicked.
+    pub fn put_on(&self, face: Face) {
+        self.shared.faces.lock().expect("a lock").push_back(face);
+    }
+
+    /// The certificate of its authority; empty where it does without TLS.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.shared.tls.as_ref().map_or("", Tls::authority)
+    }
+
+    /// Every byte that came in so far, as it was on the wire.
+    ///
+    /// # Panics
+    /// Where a thread of the server panicked.
+    #[must_use]
+    pub fn heard(&self) -> String {
+        String::from_utf8_lossy(&self.shared.heard.lock().expect("a lock")).into_owned()
     }
 
     /// Adds an answer.
@@ -89,7 +144,10 @@ impl Model {
     /// Its address as a setting.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        match self.shared.tls {
+            Some(_) => format!("https://{HOST}:{}", self.address.port()),
+            None => format!("http://{}", self.address),
+        }
     }
 
     /// What was asked so far.
@@ -102,9 +160,27 @@ impl Model {
     }
 }
 
-fn serve(stream: TcpStream, shared: &Shared) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let mut stream = stream;
+fn connected(stream: TcpStream, shared: &Shared) -> Option<()> {
+    let mut stream = Heard::new(stream, Arc::clone(&shared.heard));
+    let Some(tls) = &shared.tls else { return serve(stream, shared) };
+    let face = shared.faces.lock().ok()?.pop_front().unwrap_or(Face::Good);
+    match face {
+        Face::Plain => {
+            // A request in the clear would be heard.
+            let _ = stream.write_all(b"HTTP/1.1 400 X\r\ncontent-length: 0\r\n\r\n");
+            let _ = stream.read_to_end(&mut Vec::new());
+            None
+        }
+        Face::Silent => stream.read_to_end(&mut Vec::new()).ok().map(drop),
+        Face::Closes => stream.read(&mut [0; 64]).ok().map(drop),
+        Face::Good | Face::Stranger | Face::Impostor | Face::Expired | Face::OtherHost => {
+            serve(tls.accept(face, stream)?, shared)
+        }
+    }
+}
+
+fn serve<S: Read + Write>(stream: S, shared: &Shared) -> Option<()> {
+    let mut reader = BufReader::new(stream);
     loop {
         let (mut head, mut length, mut path) = (String::new(), 0, String::new());
         loop {
@@ -138,11 +214,59 @@ fn serve(stream: TcpStream, shared: &Shared) -> Option<()> {
                 answers = shared.more.wait(answers).ok()?;
             }
         };
-        let (status, kind, text) = written(answer)?;
-        let head =
-            format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", text.len());
-        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes())).ok()?;
+        say(reader.get_mut(), answer)?;
     }
+}
+
+/// Writes an answer. None ends the connection.
+fn say(stream: &mut impl Write, answer: Answer) -> Option<()> {
+    let head = |length: usize, kind: &str| {
+        format!("HTTP/1.1 200 X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n")
+    };
+    let whole = whole_text("half a word");
+    let half = &whole[..whole.len() / 2];
+    match answer {
+        Answer::Cut => {
+            let head = head(whole.len(), STREAM);
+            stream.write_all(format!("{head}{half}").as_bytes()).and_then(|()| stream.flush()).ok()?;
+            return None;
+        }
+        Answer::Half => {
+            let head = head(half.len(), STREAM);
+            stream.write_all(format!("{head}{half}").as_bytes()).ok()?;
+        }
+        Answer::Endless => {
+            stream.write_all(head(usize::MAX / 2, STREAM).as_bytes()).ok()?;
+            let events = "event: ping\ndata: {\"type\": \"ping\"}\n\n".repeat(1000);
+            loop {
+                stream.write_all(events.as_bytes()).ok()?;
+            }
+        }
+        Answer::Moved(place) => {
+            let head = format!("HTTP/1.1 307 X\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(head.as_bytes()).ok()?;
+        }
+        other @ (Answer::Text(_)
+        | Answer::Calls(_)
+        | Answer::Refusal
+        | Answer::Garbage
+        | Answer::Page
+        | Answer::Says(..)
+        | Answer::Breaks
+        | Answer::Empty
+        | Answer::Silence) => {
+            let (status, kind, text) = written(other)?;
+            let head = head(text.len(), kind).replacen("200", &status.to_string(), 1);
+            stream.write_all(format!("{head}{text}").as_bytes()).ok()?;
+        }
+    }
+    stream.flush().ok()
+}
+
+const STREAM: &str = "text/event-stream";
+
+fn whole_text(text: &str) -> String {
+    stream(&[json!({"type": "text", "text": text})], "end_turn")
 }
 
 fn written(answer: Answer) -> Option<(u16, &'static str, String)> {
@@ -155,14 +279,20 @@ fn written(answer: Answer) -> Option<(u16, &'static str, String)> {
             });
             (calls.collect(), "tool_use")
         }
-        Answer::Status(status) => {
-            let body = json!({"type": "error", "error": {"type": "x", "message": "no"}});
-            return Some((status, "application/json", body.to_string()));
-        }
         Answer::Garbage => {
             return Some((200, "text/event-stream", "\u{1}not an event\n\ndata: {{{\n\n".into()));
         }
         Answer::Page => return Some((200, "text/html", "<html>hello</html>".into())),
+        Answer::Says(status, body) => return Some((status, "application/json", body)),
+        Answer::Breaks => {
+            let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "no"}});
+            let text = whole_text("begun");
+            let begun = &text[..text.find("event: message_delta")?];
+            return Some((200, STREAM, format!("{begun}event: error\ndata: {error}\n\n")));
+        }
+        Answer::Empty | Answer::Moved(_) | Answer::Half | Answer::Cut | Answer::Endless => {
+            return Some((200, STREAM, String::new()));
+        }
         Answer::Silence => loop {
             thread::sleep(Duration::from_secs(3_600));
         },

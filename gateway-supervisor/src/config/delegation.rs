@@ -1,6 +1,6 @@
 //! How tasks are delegated: where the model is, under which names, and within which bounds.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use protocol::{
     limits::{SUBSESSION, SUBSESSION_MAX, SUBSESSION_TURNS},
@@ -36,11 +36,20 @@ pub(super) fn read(settings: &Settings) -> Result<Delegation, ConfigError> {
         program: settings.path("CLAUDE_TOOLS_DEEPSEEK_BIN")?.unwrap_or_default(),
         url: url.trim_end_matches('/').to_owned(),
         key_file: settings.path("CLAUDE_TOOLS_DEEPSEEK_KEY_FILE")?,
+        ca_file: authorities(settings)?,
         flash: text("CLAUDE_TOOLS_DEEPSEEK_FLASH_MODEL", FLASH)?,
         pro: text("CLAUDE_TOOLS_DEEPSEEK_PRO_MODEL", PRO)?,
         seconds: seconds.unwrap_or(SUBSESSION.as_secs()),
         turns: turns.and_then(|turns| u32::try_from(turns).ok()).unwrap_or(SUBSESSION_TURNS),
     })
+}
+
+/// Whose certificates are believed instead of those that the system's list believes: the owner's own setting, or else the
+/// variable by which the other programs of the machine are told the same.
+fn authorities(settings: &Settings) -> Result<Option<PathBuf>, ConfigError> {
+    let own = settings.path("CLAUDE_TOOLS_DEEPSEEK_CA_FILE")?;
+    let usual = settings.environment.raw("SSL_CERT_FILE").and_then(|path| std::path::absolute(path).ok());
+    Ok(own.or(usual))
 }
 
 /// The key never travels in the clear beyond this machine.

@@ -8,7 +8,7 @@ use super::ConfigError;
 const SKILLS: &str = "claude_tools_native_skill_allowlist_json";
 
 /// What the file may hold. The state directory itself can't stand in a file inside it.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
     "claude_bin",
     "claude_tools_listen",
     "claude_tools_lease_seconds",
@@ -21,6 +21,7 @@ const KNOWN: [&str; 16] = [
     "claude_tools_deepseek_bin",
     "claude_tools_deepseek_url",
     "claude_tools_deepseek_key_file",
+    "claude_tools_deepseek_ca_file",
     "claude_tools_deepseek_flash_model",
     "claude_tools_deepseek_pro_model",
     "claude_tools_deepseek_seconds",

@@ -195,6 +195,7 @@ async fn open(folder: PathBuf, lease: Duration, fakes: Fakes) -> Gateway {
             program: PathBuf::new(),
             url: String::new(),
             key_file: None,
+            ca_file: None,
             flash: String::new(),
             pro: String::new(),
             seconds: 1,

@@ -71,6 +71,9 @@ pub struct Delegation {
     pub url: String,
     /// The file with the key, 0600; none where the owner named none.
     pub key_file: Option<PathBuf>,
+    /// Certificates of the authorities that the endpoint is judged by; none for the system's.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
     /// The name of the fast model there.
     pub flash: String,
     /// The name of the strong model there.

@@ -2,11 +2,14 @@
 
 use std::io;
 
-use protocol::crash;
-use protocol::wire::{
-    frame::{self, FrameError},
-    to_supervisor::{ToSupervisor, WorkerRecord},
-    to_worker::ToWorker,
+use protocol::{
+    crash,
+    subagent::SubsessionEvent,
+    wire::{
+        frame::{self, FrameError},
+        to_supervisor::{ToSupervisor, WorkerRecord},
+        to_worker::ToWorker,
+    },
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -99,17 +102,30 @@ async fn write<S: AsyncWrite + Unpin>(mut stream: S, mut messages: mpsc::Unbound
             tracing::warn!(%error, "sending to the supervisor failed");
             return;
         }
-        match &message {
-            ToSupervisor::Record { what: WorkerRecord::Prepared(_), .. } => {
-                crash::point("worker-after-prepared-sent");
-            }
-            ToSupervisor::Record { what: WorkerRecord::Receipt(_), .. } => {
-                crash::point("worker-after-receipt-sent");
-            }
-            ToSupervisor::Record { .. }
-            | ToSupervisor::Attached(_)
-            | ToSupervisor::Ended(_)
-            | ToSupervisor::Bye => {}
+        sent(&message);
+    }
+}
+
+/// Where a test may kill: a record is on its way, and its acknowledgement is not here.
+fn sent(message: &ToSupervisor) {
+    let ToSupervisor::Record { what, .. } = message else { return };
+    match what {
+        WorkerRecord::Prepared(_) | WorkerRecord::Subsession { event: SubsessionEvent::Prepared(_), .. } => {
+            crash::point("worker-after-prepared-sent");
         }
+        WorkerRecord::Receipt(_) | WorkerRecord::Subsession { event: SubsessionEvent::Receipt(_), .. } => {
+            crash::point("worker-after-receipt-sent");
+        }
+        WorkerRecord::Subsession { event: SubsessionEvent::Called(_), .. } => {
+            crash::point("worker-after-called-sent");
+        }
+        WorkerRecord::Subsession { event: SubsessionEvent::Ended(_), .. } => {
+            crash::point("worker-after-end-sent");
+        }
+        WorkerRecord::Subsession { event: SubsessionEvent::Resolved { .. }, .. }
+        | WorkerRecord::ClaudeStarted { .. }
+        | WorkerRecord::TurnOpened(_)
+        | WorkerRecord::RunEnded { .. }
+        | WorkerRecord::ClaudeGone { .. } => {}
     }
 }

@@ -3,11 +3,15 @@
 //! Invariant: the key leaves this process in one header of these requests, and nowhere else.
 //! Invariant: there is one route. Whatever goes wrong ends the sub-session; nothing is asked again or anywhere else.
 
+mod connect;
+mod watch;
+
 use std::{
+    path::Path,
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     task::{Context, Poll},
 };
@@ -16,34 +20,35 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body as HttpBody, Frame, Incoming};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
+use protocol::{
+    crash,
+    secret::{Secret, Token},
 };
-use protocol::secret::{Secret, Token};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use crate::server::Body;
+use watch::Watch;
 
 /// Largest request of a sub-session: its whole history, within its turn limit.
 const REQUEST_BYTES: usize = 64 * 1024 * 1024;
 
+/// How an answer comes.
+const STREAM: &str = "text/event-stream";
+
 /// Pieces of an answer that may wait for the program.
 const PIECES: usize = 16;
 
-/// How an answer says that the model refuses.
-const REFUSAL: &[u8] = b"\"stop_reason\":\"refusal\"";
-
 /// Where a sub-session's model is, and how it is asked.
-pub(crate) struct Destination {
+pub(crate) struct Destination<'a> {
     /// The endpoint, without a slash at its end.
     pub(crate) url: String,
     /// The model's name there.
     pub(crate) model: String,
     /// The key.
     pub(crate) key: Secret<String>,
+    /// The authorities that it is judged by; none for the system's.
+    pub(crate) authorities: Option<&'a Path>,
     /// Requests that may be sent.
     pub(crate) turns: u32,
 }
@@ -59,7 +64,9 @@ struct Inner {
     model: String,
     turns: u32,
     sent: AtomicU32,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// Something went wrong: nothing is asked any more.
+    over: AtomicBool,
+    client: connect::Asking,
     trouble: mpsc::UnboundedSender<String>,
 }
 
@@ -70,24 +77,18 @@ impl Forward {
     /// Where the endpoint is no address, or the system has no certificates to judge it by.
     pub(crate) fn new(
         secret: Token,
-        destination: Destination,
+        destination: Destination<'_>,
     ) -> Result<(Self, mpsc::UnboundedReceiver<String>), String> {
-        let Destination { url, model, key, turns } = destination;
+        let Destination { url, model, key, authorities, turns } = destination;
         let uri: Uri =
             format!("{url}/v1/messages").parse().map_err(|_| "the endpoint is no address".to_owned())?;
         let mut key =
             HeaderValue::from_str(key.expose()).map_err(|_| "the key can't stand in a header".to_owned())?;
         key.set_sensitive(true);
-        let connector = HttpsConnectorBuilder::new()
-            .with_native_roots()
-            .map_err(|error| format!("the system's certificates can't be read: {}", error.kind()))?
-            .https_or_http()
-            .enable_http1()
-            .build();
-        let client = Client::builder(TokioExecutor::new()).build(connector);
+        let client = connect::client(authorities)?;
         let (trouble, troubles) = mpsc::unbounded_channel();
-        let sent = AtomicU32::new(0);
-        let inner = Inner { secret, uri, key, model, turns, sent, client, trouble };
+        let (sent, over) = (AtomicU32::new(0), AtomicBool::new(false));
+        let inner = Inner { secret, uri, key, model, turns, sent, over, client, trouble };
         Ok((Self(Arc::new(inner)), troubles))
     }
 
@@ -121,6 +122,7 @@ impl Forward {
     }
 
     fn trouble(&self, why: String) {
+        self.0.over.store(true, Ordering::Relaxed);
         // Whoever listens may have heard enough.
         let _ = self.0.trouble.send(why);
     }
@@ -129,62 +131,78 @@ impl Forward {
         let bad = |why: &str| (StatusCode::BAD_REQUEST, why.to_owned());
         let body = Limited::new(request.into_body(), REQUEST_BYTES).collect().await;
         let body = body.map_err(|_| bad("its program sent a request that is cut or too large"))?.to_bytes();
-        let Ok(Value::Object(mut fields)) = serde_json::from_slice(&body) else {
+        let Ok(Value::Object(fields)) = serde_json::from_slice(&body) else {
             return Err(bad("its program sent a request that is no JSON object"));
         };
-        fields.insert("model".to_owned(), Value::from(self.0.model.as_str()));
-        // It names the program's installation, which is nobody's business there.
-        fields.remove("metadata");
+        if fields.get("stream") != Some(&Value::Bool(true)) {
+            // A probe of the program's own, which does without.
+            return Ok(answer(StatusCode::BAD_REQUEST, "only streams are answered here"));
+        }
+        let asked = self.rewritten(fields);
+        if self.0.over.load(Ordering::Relaxed) {
+            return Err(bad("its model's endpoint failed before; it is not asked again"));
+        }
         if self.0.sent.fetch_add(1, Ordering::Relaxed) >= self.0.turns {
             self.0.sent.fetch_sub(1, Ordering::Relaxed);
             return Err(bad(&format!("its limit of {} requests to the model is reached", self.0.turns)));
         }
+        crash::point("worker-subsession-asks");
+        let body = self.ask(asked).await?;
+        let (pieces, taken) = mpsc::channel(PIECES);
+        tokio::spawn(self.clone().pump(body, pieces));
+        let mut answer = Response::new(Pieces(taken).boxed());
+        answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(STREAM));
+        Ok(answer)
+    }
+
+    /// The one request to the endpoint: the answer's body, where it is one.
+    async fn ask(&self, asked: Bytes) -> Result<Incoming, (StatusCode, String)> {
         let outgoing = Request::post(self.0.uri.clone())
             .header(header::CONTENT_TYPE, "application/json")
             .header("anthropic-version", "2023-06-01")
             .header("x-api-key", self.0.key.clone())
-            .body(Full::new(Bytes::from(Value::Object(fields).to_string())))
-            .map_err(|_| bad("the request could not be made"))?;
+            .body(Full::new(asked))
+            .map_err(|_| (StatusCode::BAD_REQUEST, "the request could not be made".to_owned()))?;
         let gone = |why: &str| (StatusCode::BAD_GATEWAY, why.to_owned());
         let response = self.0.client.request(outgoing).await.map_err(|error| {
             tracing::warn!(%error, "a sub-session's model can't be asked");
-            gone("the model's endpoint can't be reached")
+            gone(&connect::why(&error))
         })?;
         let status = response.status();
         if status != StatusCode::OK {
             return Err((status, format!("the model's endpoint answered {}", status.as_u16())));
         }
-        let kind = response.headers().get(header::CONTENT_TYPE).cloned();
-        let speaks = kind.as_ref().and_then(|kind| kind.to_str().ok()).is_some_and(|kind| {
-            kind.starts_with("text/event-stream") || kind.starts_with("application/json")
-        });
-        let Some(kind) = kind.filter(|_| speaks) else {
+        let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if !kind.is_some_and(|kind| kind.starts_with(STREAM)) {
             return Err(gone("the model's endpoint answered something that is not of the Messages API"));
-        };
-        let (pieces, taken) = mpsc::channel(PIECES);
-        tokio::spawn(self.clone().pump(response.into_body(), pieces));
-        let mut answer = Response::new(Pieces(taken).boxed());
-        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-        Ok(answer)
+        }
+        Ok(response.into_body())
     }
 
-    /// Hands an answer on, and looks for the words that end the sub-session.
+    /// The request as it goes out: with the fixed model's name, and without what names the installation.
+    fn rewritten(&self, mut fields: Map<String, Value>) -> Bytes {
+        fields.insert("model".to_owned(), Value::from(self.0.model.as_str()));
+        fields.remove("metadata");
+        Bytes::from(Value::Object(fields).to_string())
+    }
+
+    /// Hands an answer on, and looks for what ends the sub-session: it is told before its program can see it.
     async fn pump(self, mut body: Incoming, pieces: mpsc::Sender<Bytes>) {
-        let mut window = Vec::new();
+        let mut watch = Watch::default();
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
                 return self.trouble("the model's answer broke off".to_owned());
             };
             let Ok(piece) = frame.into_data() else { continue };
-            window.extend(piece.iter().filter(|byte| !byte.is_ascii_whitespace()));
-            if memchr::memmem::find(&window, REFUSAL).is_some() {
-                self.trouble("the model refused the task".to_owned());
+            if let Err(why) = watch.see(&piece) {
+                return self.trouble(why);
             }
-            let over = window.len().saturating_sub(REFUSAL.len() - 1);
-            window.drain(..over);
             if pieces.send(piece).await.is_err() {
                 return;
             }
+        }
+        if let Err(why) = watch.end() {
+            self.trouble(why);
         }
     }
 }

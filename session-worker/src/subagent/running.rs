@@ -5,6 +5,7 @@
 use std::{path::Path, time::Duration};
 
 use protocol::{
+    crash,
     id::{ClaudeSessionId, SubsessionId},
     profile::{Profile, SubagentPolicy},
     secret::{Secret, Token},
@@ -69,6 +70,7 @@ pub(super) async fn run(
         Ok(running) => running,
         Err(reason) => return ended(SubsessionState::Failed, Some(reason), None, 0),
     };
+    crash::point("worker-subsession-started");
     delegates.at_work(id);
     running.claude.prompt(text);
     // Nobody may be waiting.
@@ -81,7 +83,9 @@ pub(super) async fn run(
             (SubsessionState::Failed, Some(why), None)
         }
     };
+    crash::point("worker-subsession-over");
     running.claude.end().await;
+    crash::point("worker-subsession-tree-gone");
     running.stop.raise();
     running.hands.close().await;
     running.serving.abort();
@@ -148,8 +152,13 @@ fn start(delegates: &Delegates, task: &Task, recorder: &Recorder) -> Result<Runn
         Route::Flash => &delegation.flash,
         Route::Pro => &delegation.pro,
     };
-    let destination =
-        Destination { url: delegation.url.clone(), model: model.clone(), key, turns: delegation.turns };
+    let destination = Destination {
+        url: delegation.url.clone(),
+        model: model.clone(),
+        key,
+        authorities: delegation.ca_file.as_deref(),
+        turns: delegation.turns,
+    };
     let (model_secret, tools_secret) = (token()?, token()?);
     let (forward, troubles) = Forward::new(model_secret.clone(), destination)?;
     let walls =
