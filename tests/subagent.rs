@@ -243,3 +243,27 @@ fn the_key_is_in_no_process_no_view_no_log_and_no_tool() {
     rig.session.stop();
     assert!(!rig.gateway.log().contains(KEY));
 }
+
+#[test]
+fn a_worker_that_ends_alone_leaves_word_of_how_its_sub_session_ended() {
+    for at_work in [false, true] {
+        let mut rig = Rig::with(&[], &[("CLAUDE_TOOLS_LEASE_SECONDS", "8")]);
+        let id = rig.delegate("sonnet")["id"].clone();
+        rig.gateway.kill();
+        if at_work {
+            // Nobody records the call, so it never begins.
+            rig.model.answer(Answer::Calls(vec![write(&rig.root.join("b.txt"), "x")]));
+        }
+        rig.gateway.wait_for_no_runners();
+        rig.gateway.start_again();
+        let view = rig.session.recover(&key(), 10).unwrap().clone();
+        let sub = &view["deepseek_subsessions"][0];
+        assert_eq!((&sub["id"], &sub["state"]), (&id, &json!("stopped")), "{view}");
+        assert_eq!((&view["status"], &sub["files_changed"]), (&json!("idle"), &json!([])), "{view}");
+        assert!(!rig.root.join("b.txt").exists());
+        rig.session.go_on("again");
+        let told = rig.tool("deepseek_subagent_get", json!({"id": id}));
+        assert_eq!((&told["state"], &told["reason"]), (&json!("stopped"), &sub["reason"]), "{told}");
+        rig.session.stop();
+    }
+}

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use protocol::{
     recorded::{Ack, RecordId},
+    subagent::SubsessionEvent,
     wire::to_supervisor::{ToSupervisor, WorkerRecord},
 };
 use tokio::sync::oneshot;
@@ -86,15 +87,27 @@ impl Unacknowledged {
         self.waiting.is_empty()
     }
 
+    /// Lets go those who wait: they learn that theirs was not recorded, and begin nothing. Their records are still asked for.
+    pub(crate) fn let_go(&mut self) {
+        self.waiting.iter_mut().for_each(|entry| entry.done = None);
+    }
+
     /// Gives up waiting: what is to be left in the outbox. Those who wait learn that it was not recorded.
     ///
     /// A prepared action is left out: its effect follows only after its acknowledgement, so it never happened.
     pub(crate) fn leave(self) -> Vec<(RecordId, WorkerRecord)> {
-        self.waiting
-            .into_iter()
-            .filter(|entry| !matches!(entry.what, WorkerRecord::Prepared(_)))
-            .map(|entry| (entry.record, entry.what))
-            .collect()
+        let prepared = |what: &WorkerRecord| match what {
+            WorkerRecord::Prepared(_)
+            | WorkerRecord::Subsession { event: SubsessionEvent::Prepared(_), .. } => true,
+            WorkerRecord::Subsession { .. }
+            | WorkerRecord::ClaudeStarted { .. }
+            | WorkerRecord::TurnOpened(_)
+            | WorkerRecord::Receipt(_)
+            | WorkerRecord::RunEnded { .. }
+            | WorkerRecord::ClaudeGone { .. } => false,
+        };
+        let left = self.waiting.into_iter().filter(|entry| !prepared(&entry.what));
+        left.map(|entry| (entry.record, entry.what)).collect()
     }
 }
 
@@ -137,7 +150,30 @@ mod tests {
         records.push(started("b"), Some(done));
         records.acknowledge(ack(1, &started("a"))).unwrap();
         assert_eq!(first.await.unwrap(), ack(1, &started("a")));
-        records.leave();
+        let asked = records.again();
+        records.let_go();
         assert!(second.await.is_err());
+        assert_eq!(records.again(), asked, "who is let go takes no record with it");
+        let (done, third) = oneshot::channel();
+        records.push(started("c"), Some(done));
+        assert_eq!(records.leave().len(), 2);
+        assert!(third.await.is_err());
+    }
+
+    #[test]
+    fn what_was_only_prepared_is_not_left_whosever_it_is() {
+        use protocol::{
+            action::{Effect, Prepared},
+            id::{ActionId, SubsessionId},
+            timestamp::Timestamp,
+        };
+        let effect = Effect::Command { argv: vec!["true".into()], cwd: "/".into() };
+        let prepared = Prepared { action_id: ActionId::mint(), prepared_at: Timestamp(1), effect };
+        let event = SubsessionEvent::Prepared(prepared.clone());
+        let mut records = Unacknowledged::new(2);
+        records.push(WorkerRecord::Prepared(prepared), None);
+        records.push(WorkerRecord::Subsession { subsession_id: SubsessionId::mint(), event }, None);
+        records.push(started("a"), None);
+        assert_eq!(records.leave(), [(RecordId { launch: 2, number: 3 }, started("a"))]);
     }
 }

@@ -25,7 +25,10 @@ const ACKNOWLEDGED: Duration = Duration::from_secs(3);
 const HEARD: Duration = Duration::from_secs(10);
 
 /// How long an active sub-session may take to end: its program is killed after some seconds, and two syncs follow.
-const DELEGATES: Duration = Duration::from_secs(8);
+const DELEGATES: Duration = Duration::from_secs(7);
+
+/// How long what it still does may take once nobody waits for an acknowledgement any more: the end of one system call.
+const LET_GO: Duration = Duration::from_secs(1);
 
 /// How long the last words may take to be sent.
 const SAID: Duration = Duration::from_secs(1);
@@ -67,18 +70,25 @@ impl Worker {
         written
     }
 
-    /// Ends an active sub-session. What it still has recorded is taken in meanwhile; where nobody acknowledges it, the
-    /// supervisor finds the loss when it is back.
+    /// Ends an active sub-session. Where nobody acknowledges what it has recorded, it is let go all the same: nothing more of
+    /// it begins, and its end goes into the outbox with what it did.
     async fn end_delegates(&mut self) {
         let Some(delegates) = self.delegates.take() else { return };
         delegates.end_all();
-        let deadline = Instant::now() + DELEGATES;
+        let mut deadline = Instant::now() + DELEGATES;
+        let mut waited = false;
         loop {
+            if waited || self.connection.is_none() {
+                self.records.let_go();
+            }
             tokio::select! {
                 () = delegates.all_over() => return,
                 arrival = self.next_of_link() => self.settle_with(arrival),
                 () = tokio::time::sleep_until(deadline) => {
-                    return tracing::warn!("a sub-session's end was not recorded in time");
+                    if std::mem::replace(&mut waited, true) {
+                        return tracing::warn!("a sub-session did not end in time");
+                    }
+                    deadline = Instant::now() + LET_GO;
                 }
             }
         }

@@ -4,6 +4,7 @@ use protocol::{
     crash,
     failure::ErrorCode,
     recorded::RecordId,
+    subagent::SubsessionEvent,
     wire::{
         outbox,
         to_supervisor::{EndReason, ToSupervisor, WorkerRecord, WorkerState},
@@ -186,6 +187,14 @@ impl Actor {
             Vec::new()
         });
         for (request, what) in records {
+            if let WorkerRecord::Subsession { subsession_id, event: SubsessionEvent::Ended(_) } = &what {
+                // The worker is gone: what its last action did is known now, before its end.
+                let findings = self.findings().await;
+                let resolved = self.state.resolve_subsession(*subsession_id, &findings);
+                if !resolved.is_empty() {
+                    self.record(resolved).await?;
+                }
+            }
             match self.state.accept(request, what) {
                 Accepted::Append(entry) => self.record(vec![*entry]).await?,
                 Accepted::Again(_) => {}

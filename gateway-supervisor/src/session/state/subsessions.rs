@@ -69,11 +69,26 @@ impl Subsession {
             id: self.id,
             state: self.state,
             model: self.tier,
-            turns: end.map(|end| end.turns),
+            // Who counted them is gone with a lost one.
+            turns: end.filter(|end| end.state != SubsessionState::Lost).map(|end| end.turns),
             reason: end.and_then(|end| end.reason.clone()),
             text: end.and_then(|end| end.text.clone()),
             files: files.collect(),
         }
+    }
+
+    const fn entry(&self, event: SubsessionEvent) -> Entry {
+        Entry::Subsession { request: None, subsession_id: self.id, event }
+    }
+
+    /// What became of its open actions.
+    fn resolved(&self, findings: &Findings) -> Vec<Entry> {
+        let open = self.open.iter().filter_map(|(action, progress)| {
+            let action_id = action.action_id;
+            let (resolution, detail) = resolution(action_id, progress, findings)?;
+            Some(self.entry(SubsessionEvent::Resolved { action_id, resolution, detail }))
+        });
+        open.collect()
     }
 
     fn open_action(&mut self, id: ActionId) -> Option<&mut Progress> {
@@ -202,25 +217,23 @@ impl State {
         }
     }
 
+    /// The outcome of every open action of a sub-session, once its worker is gone and nothing of it can act any more.
+    pub(crate) fn resolve_subsession(&self, id: SubsessionId, findings: &Findings) -> Vec<Entry> {
+        let active = self.subsessions.iter().find(|sub| sub.id == id && sub.state.active());
+        active.map_or_else(Vec::new, |sub| sub.resolved(findings))
+    }
+
     /// The end of sub-sessions whose worker is gone: first the outcome of every open action, then the loss.
     pub(super) fn lose_subsessions(&self, findings: &Findings) -> Vec<Entry> {
         let mut entries = Vec::new();
         for sub in self.subsessions.iter().filter(|sub| sub.state.active()) {
-            let mut note = |event| {
-                entries.push(Entry::Subsession { request: None, subsession_id: sub.id, event });
-            };
-            for (action, progress) in &sub.open {
-                let action_id = action.action_id;
-                if let Some((resolution, detail)) = resolution(action_id, progress, findings) {
-                    note(SubsessionEvent::Resolved { action_id, resolution, detail });
-                }
-            }
-            note(SubsessionEvent::Ended(SubsessionEnd {
+            entries.extend(sub.resolved(findings));
+            entries.push(sub.entry(SubsessionEvent::Ended(SubsessionEnd {
                 state: SubsessionState::Lost,
                 reason: Some("the process that carried it is gone".to_owned()),
                 text: None,
                 turns: 0,
-            }));
+            })));
         }
         entries
     }
