@@ -7,8 +7,12 @@ use std::fmt;
 use memchr::memmem;
 use unicode_normalization::UnicodeNormalization;
 
-/// How much of the text is looked at: 8 MiB. Folding Unicode costs tens of milliseconds a MiB.
+/// How much of the text is looked at: 8 MiB. ASCII is compared at hundreds of MiB a second.
 const MAX_SEARCHED_BYTES: usize = 8 * 1024 * 1024;
+/// How much of it, in lines that are not ASCII, is compared by its Unicode form too, at some 20 MiB a second.
+const MAX_DECOMPOSED_BYTES: usize = 512 * 1024;
+/// How much of the places that match once everything is folded is looked at for what exactly differs there.
+const MAX_JUDGED_BYTES: usize = 512 * 1024;
 /// How many near lines are shown.
 const MAX_LINES: usize = 3;
 /// How much of a line is shown, in characters.
@@ -64,14 +68,13 @@ pub(super) fn explain(text: &str, old: &str) -> NoMatch {
         end -= 1;
     }
     let text = &text[..end];
-    for cause in [Cause::LineEndings, Cause::Whitespace, Cause::Case, Cause::UnicodeForm, Cause::Several] {
-        let nearest = folded_matches(text, old, cause);
+    for nearest in [but_for_endings(text, old), but_for_looks(text, old)] {
         if !nearest.is_empty() {
             return NoMatch { nearest, whole: true };
         }
     }
     if let Some(bare) = without_line_numbers(old) {
-        let nearest: Vec<NearLine> = folded_matches(text, &bare, Cause::LineEndings)
+        let nearest: Vec<NearLine> = but_for_endings(text, &bare)
             .into_iter()
             .map(|line| NearLine { cause: Cause::LineNumbers, ..line })
             .collect();
@@ -82,32 +85,137 @@ pub(super) fn explain(text: &str, old: &str) -> NoMatch {
     NoMatch { nearest: alike_lines(text, old), whole: false }
 }
 
-/// Where the old text matches once both are folded; folding keeps every line feed, so lines still count.
-fn folded_matches(text: &str, old: &str, cause: Cause) -> Vec<NearLine> {
-    let folded_old = fold(old, cause);
+/// Where the old text matches once every line ends with a line feed alone.
+fn but_for_endings(text: &str, old: &str) -> Vec<NearLine> {
+    let (text_lf, old_lf) = (fold(text, Cause::LineEndings), fold(old, Cause::LineEndings));
+    if old_lf.trim().is_empty() {
+        return Vec::new();
+    }
+    let places = Places::of(&text_lf, &old_lf).take(MAX_LINES);
+    let lead = blank_lines_before(old);
+    let mut lines = Lines::of(text);
+    places.map(|(first, _)| near(first + lead, lines.line(first + lead), Cause::LineEndings)).collect()
+}
+
+/// Where the old text matches once neither blanks nor case nor Unicode form count. A place that differs in one of them alone
+/// comes before one that differs in several.
+fn but_for_looks(text: &str, old: &str) -> Vec<NearLine> {
+    let folded_old = fold(old, Cause::Several);
     if folded_old.trim().is_empty() {
         return Vec::new();
     }
-    let folded = fold(text, cause);
-    let mut number = 1;
-    let mut counted = 0;
-    let starts: Vec<usize> = memmem::find_iter(folded.as_bytes(), &folded_old).take(MAX_LINES).collect();
-    let numbers: Vec<usize> = starts
-        .into_iter()
-        .map(|start| {
-            number += memchr::memchr_iter(b'\n', &folded.as_bytes()[counted..start]).count();
-            counted = start;
-            number
-        })
-        .collect();
-    // Show the first line that says something: an old text may start with an ending.
-    let lead = old.split('\n').take_while(|line| line.trim().is_empty()).count();
-    let wanted: Vec<usize> = numbers.into_iter().map(|number| number + lead).collect();
-    text.split('\n')
-        .enumerate()
-        .filter(|(index, _)| wanted.contains(&(index + 1)))
-        .map(|(index, line)| NearLine { number: index + 1, text: shown(line), cause })
-        .collect()
+    let folded = fold_bounded(text);
+    let narrower =
+        [Cause::Whitespace, Cause::Case, Cause::UnicodeForm].map(|cause| (cause, fold(old, cause)));
+    let lead = blank_lines_before(old);
+    let (mut lines, mut judged) = (Lines::of(text), 0);
+    let mut found: [Vec<NearLine>; 4] = Default::default();
+    for (first, last) in Places::of(&folded, &folded_old) {
+        let place = lines.span(first, last);
+        judged += place.len();
+        if judged > MAX_JUDGED_BYTES && found.iter().any(|lines| !lines.is_empty()) {
+            break;
+        }
+        let judgeable = judged <= MAX_JUDGED_BYTES;
+        let narrow = narrower.iter().position(|(cause, old)| judgeable && fold(place, *cause).contains(old));
+        let cause = narrow.map_or(Cause::Several, |at| narrower[at].0);
+        let shown = place.split('\n').nth(lead).unwrap_or_default();
+        found[narrow.unwrap_or(narrower.len())].push(near(first + lead, shown, cause));
+        if found[0].len() == MAX_LINES {
+            break;
+        }
+    }
+    let mut best = found.into_iter().find(|lines| !lines.is_empty()).unwrap_or_default();
+    best.truncate(MAX_LINES);
+    best
+}
+
+fn near(number: usize, line: &str, cause: Cause) -> NearLine {
+    NearLine { number, text: shown(line), cause }
+}
+
+/// An old text may start with an ending: the first line that says something is shown.
+fn blank_lines_before(old: &str) -> usize {
+    old.split('\n').take_while(|line| line.trim().is_empty()).count()
+}
+
+/// The first and the last line, from 1, of each place where one text stands in another.
+struct Places<'a, F> {
+    text: &'a str,
+    starts: F,
+    spanned: usize,
+    line: usize,
+    counted: usize,
+}
+
+impl<'a> Places<'a, memmem::FindIter<'a, 'a>> {
+    fn of(text: &'a str, wanted: &'a str) -> Self {
+        let starts = memmem::find_iter(text.as_bytes(), wanted.as_bytes());
+        let spanned = memchr::memchr_iter(b'\n', wanted.as_bytes()).count();
+        Self { text, starts, spanned, line: 1, counted: 0 }
+    }
+}
+
+impl<F: Iterator<Item = usize>> Iterator for Places<'_, F> {
+    type Item = (usize, usize);
+
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let start = self.starts.next()?;
+        self.line += memchr::memchr_iter(b'\n', &self.text.as_bytes()[self.counted..start]).count();
+        self.counted = start;
+        Some((self.line, self.line + self.spanned))
+    }
+}
+
+/// Lines of a text by their number, asked for in ascending order.
+struct Lines<'a> {
+    text: &'a str,
+    /// Where the line with this number begins.
+    at: (usize, usize),
+}
+
+impl<'a> Lines<'a> {
+    const fn of(text: &'a str) -> Self {
+        Self { text, at: (1, 0) }
+    }
+
+    fn line(&mut self, number: usize) -> &'a str {
+        self.span(number, number)
+    }
+
+    /// From the first to the last line, without the last one's ending.
+    fn span(&mut self, first: usize, last: usize) -> &'a str {
+        let (mut number, mut start) = self.at;
+        while number < first {
+            let Some(at) = memchr::memchr(b'\n', &self.text.as_bytes()[start..]) else { return "" };
+            (number, start) = (number + 1, start + at + 1);
+        }
+        self.at = (number, start);
+        let rest = &self.text[start..];
+        let end = memchr::memchr_iter(b'\n', rest.as_bytes()).nth(last - first);
+        &rest[..end.unwrap_or(rest.len())]
+    }
+}
+
+/// Folds blanks, case and Unicode form, line by line: the last of them only as far as that is cheap.
+fn fold_bounded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    let mut decomposed = 0;
+    for line in text.split_inclusive('\n') {
+        if line.is_ascii() {
+            let kept = |byte: &u8| *byte == b'\n' || !char::from(*byte).is_whitespace();
+            folded.extend(line.bytes().filter(kept).map(|byte| char::from(byte.to_ascii_lowercase())));
+            continue;
+        }
+        decomposed += line.len();
+        if decomposed <= MAX_DECOMPOSED_BYTES {
+            folded.push_str(&fold(line, Cause::Several));
+        } else {
+            let kept = line.chars().filter(|&c| c == '\n' || !is_blank(c));
+            folded.extend(kept.map(|c| plain(c.to_ascii_lowercase())));
+        }
+    }
+    folded
 }
 
 fn fold(text: &str, cause: Cause) -> String {

@@ -115,6 +115,30 @@ fn a_missing_text_is_explained() {
 }
 
 #[test]
+fn the_place_that_differs_least_is_shown_first() {
+    let before = "LET ME  = 1\nx\nlet  me = 1\nLet me = 1\n";
+    let EditError::NoMatch(no_match) = refused(before, "let me = 1", "new") else { panic!() };
+    let shown: Vec<_> = no_match.nearest.iter().map(|line| (line.number, line.cause)).collect();
+    assert_eq!(shown, [(3, Cause::Whitespace)]);
+    let EditError::NoMatch(no_match) = refused(before, "let me =  1", "new") else { panic!() };
+    assert_eq!(no_match.nearest[0].number, 3, "{no_match}");
+}
+
+#[test]
+fn a_missing_text_is_explained_also_far_down_in_a_large_text() {
+    for filler in
+        ["plain words of a line\n", "W\u{f6}rter einer Zeile, \u{5b57}\u{5b57}\n", "\n", "cafe\u{301} "]
+    {
+        let text = filler.repeat(5_000_000 / filler.len());
+        let before = format!("{text}\n\tLet Value = other;\n");
+        let line = 1 + before.trim_end().matches('\n').count();
+        let EditError::NoMatch(no_match) = refused(&before, "  let value = other;", "new") else { panic!() };
+        let found = no_match.nearest.first().unwrap_or_else(|| panic!("{filler:?}: nothing near"));
+        assert_eq!((found.number, found.cause), (line, Cause::Several), "{filler:?}");
+    }
+}
+
+#[test]
 fn large_and_hostile_texts_are_edited_in_linear_time() {
     let long_line = "x".repeat(1 << 20);
     let before = format!("{long_line}needle{long_line}\r\n");

@@ -89,9 +89,20 @@ fn lines(text: &mut String, diff: &TextDiff<'_, '_, str>, op: &DiffOp) -> bool {
     true
 }
 
+/// Bytes that are compared at once: texts are megabytes, and a change is mostly a line.
+const PIECE: usize = 4 * 1024;
+
+fn is_equal<T: PartialEq + ?Sized>((one, other): &(&T, &T)) -> bool {
+    one == other
+}
+
 /// Where the line begins that is [`CONTEXT`] lines before the first difference.
 fn common_start(old: &str, new: &str) -> usize {
-    let same = old.bytes().zip(new.bytes()).take_while(|(one, other)| one == other).count();
+    let [old_bytes, new_bytes] = [old.as_bytes(), new.as_bytes()];
+    let whole =
+        PIECE * old_bytes.chunks_exact(PIECE).zip(new_bytes.chunks_exact(PIECE)).take_while(is_equal).count();
+    let rest = old_bytes[whole..].iter().zip(&new_bytes[whole..]);
+    let same = whole + rest.take_while(is_equal).count();
     let mut start = same;
     for _ in 0..=CONTEXT {
         match memchr::memrchr(b'\n', &old.as_bytes()[..start]) {
@@ -105,8 +116,11 @@ fn common_start(old: &str, new: &str) -> usize {
 /// Where the lines end that are [`CONTEXT`] lines after the last difference.
 fn common_end(old: &str, new: &str, start: usize) -> (usize, usize) {
     let [old, new] = [old.as_bytes(), new.as_bytes()];
-    let tails = old[start..].iter().rev().zip(new[start..].iter().rev());
-    let same = tails.take_while(|(one, other)| one == other).count();
+    let [old_rest, new_rest] = [&old[start..], &new[start..]];
+    let pieces = old_rest.rchunks_exact(PIECE).zip(new_rest.rchunks_exact(PIECE));
+    let whole = PIECE * pieces.take_while(is_equal).count();
+    let tails = old_rest.iter().rev().zip(new_rest.iter().rev()).skip(whole);
+    let same = whole + tails.take_while(is_equal).count();
     let tail = &old[old.len() - same..];
     // The rest of the changed line, and the lines of context after it.
     let kept = memchr::memchr_iter(b'\n', tail).nth(CONTEXT).map_or(tail.len(), |at| at + 1);
@@ -130,6 +144,18 @@ mod tests {
         assert_eq!(of(b"", b"a\n"), "@@ -0,0 +1,1 @@\n+a\n");
         assert_eq!(of(b"a\n", b""), "@@ -1,1 +0,0 @@\n-a\n");
         assert_eq!(of("ä\n".as_bytes(), "ö\n".as_bytes()), "@@ -1,1 +1,1 @@\n-ä\n+ö\n");
+    }
+
+    #[test]
+    fn a_change_is_found_wherever_it_is_in_a_large_text() {
+        let lines: Vec<String> = (0..5_000).map(|n| format!("line {n}\n")).collect();
+        for changed in [0, 1, 1_700, 4_998, 4_999] {
+            let mut after = lines.clone();
+            after[changed] = "another\n".to_owned();
+            let text = of(lines.concat().as_bytes(), after.concat().as_bytes());
+            assert!(text.contains(&format!("-line {changed}\n+another\n")), "{changed}: {text}");
+            assert!(text.lines().count() <= 9, "{text}");
+        }
     }
 
     #[test]
