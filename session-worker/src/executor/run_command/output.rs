@@ -2,22 +2,23 @@
 //!
 //! Invariant: a stream takes the same memory however much flows through it.
 
-use std::{
-    collections::VecDeque,
-    io::{self, Read},
-};
+use std::io::{self, Read};
 
 /// Kept of each end of a stream: a receipt never shows more.
 const KEPT: usize = 32 * 1024;
 
-/// One read: large enough that reading costs little beside the pipe itself.
-const CHUNK: usize = 64 * 1024;
+/// The most that is read at once.
+const CHUNK: usize = 128 * 1024;
+
+/// Where the end of a stream is read to: what is older than the last part is moved out of the way only now and then.
+const ROOM: usize = KEPT + 2 * CHUNK;
 
 /// One stream's first and last bytes.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     head: Vec<u8>,
-    tail: VecDeque<u8>,
+    /// Ends with the last bytes that came after the head; never longer than [`ROOM`].
+    tail: Vec<u8>,
     total: u64,
 }
 
@@ -25,26 +26,46 @@ impl Captured {
     /// Reads a stream to its end.
     pub(super) fn read(mut stream: impl Read) -> Self {
         let mut captured = Self::default();
-        let mut chunk = vec![0; CHUNK];
+        let mut room = Vec::new();
+        let mut filled = 0;
         loop {
-            match stream.read(&mut chunk) {
-                Ok(0) => return captured,
-                Ok(count) => captured.take(&chunk[..count]),
+            // A stream that says little costs little.
+            let wanted = (filled * 2).clamp(KEPT, ROOM);
+            if room.len() < wanted {
+                room.resize(wanted, 0);
+            }
+            if room.len() == ROOM && ROOM - filled < CHUNK {
+                captured.pass(&room[..filled - KEPT]);
+                room.copy_within(filled - KEPT..filled, 0);
+                filled = KEPT;
+            }
+            let end = room.len().min(filled + CHUNK);
+            match stream.read(&mut room[filled..end]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return captured, // the other end is gone, and with it all that was to come
+                Err(_) => break, // the other end is gone, and with it all that was to come
             }
         }
+        room.truncate(filled);
+        captured.end(room);
+        captured
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    /// Takes bytes that are not the stream's last ones.
+    fn pass(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = KEPT - self.head.len();
-        let (first, rest) = bytes.split_at(room.min(bytes.len()));
-        self.head.extend_from_slice(first);
-        let rest = &rest[rest.len().saturating_sub(KEPT)..];
-        let surplus = (self.tail.len() + rest.len()).saturating_sub(KEPT);
-        self.tail.drain(..surplus);
-        self.tail.extend(rest);
+        self.head.extend_from_slice(&bytes[..room.min(bytes.len())]);
+    }
+
+    /// Takes the stream's last bytes, as many as there was room for.
+    fn end(&mut self, mut bytes: Vec<u8>) {
+        self.total += bytes.len() as u64;
+        let first = bytes.len().min(KEPT - self.head.len());
+        self.head.extend(bytes.drain(..first));
+        bytes.drain(..bytes.len().saturating_sub(KEPT));
+        self.tail = bytes;
     }
 
     /// Bytes that flowed.
@@ -55,7 +76,7 @@ impl Captured {
     /// What is shown within `budget` bytes of text, and how many of the stream's bytes are not.
     pub(super) fn shown(mut self, budget: usize) -> (String, u64) {
         let kept = self.head.len() + self.tail.len();
-        self.head.extend(self.tail.make_contiguous().iter());
+        self.head.append(&mut self.tail);
         let all = self.head;
         let whole = String::from_utf8_lossy(&all);
         if kept as u64 == self.total && whole.len() <= budget {

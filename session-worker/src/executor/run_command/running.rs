@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    io::Write,
+    io::{PipeReader, Write},
     thread,
     time::{Duration, Instant},
 };
@@ -26,6 +26,10 @@ use crate::executor::{
 
 /// How soon a stop is noticed.
 const TICK: Duration = Duration::from_millis(50);
+
+/// What an unprivileged user's pipe may hold.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: i32 = 1 << 20;
 
 /// What a result holds besides output: its first line and headings.
 const FRAME: usize = 1_024;
@@ -51,8 +55,12 @@ pub(super) fn follow(mut caged: Caged, typed: String, watch: &Watch<'_>) -> Tool
     let readers = (caged.stdout.take(), caged.stderr.take());
     // Each stream has its own thread: none can hold up another. A command that doesn't read its input closes it.
     let writer = stdin.map(|mut stdin| thread::spawn(move || drop(stdin.write_all(typed.as_bytes()))));
-    let stdout = readers.0.map(|stream| thread::spawn(move || Captured::read(stream)));
-    let stderr = readers.1.map(|stream| thread::spawn(move || Captured::read(stream)));
+    let [stdout, stderr] = [readers.0, readers.1].map(|stream| {
+        stream.map(|stream| {
+            widen(&stream);
+            thread::spawn(move || Captured::read(stream))
+        })
+    });
     let end = until_the_end(&caged, watch);
     let took = watch.began.elapsed();
     // The cage is gone, and with it every other end of these streams.
@@ -69,6 +77,15 @@ pub(super) fn follow(mut caged: Caged, typed: String, watch: &Watch<'_>) -> Tool
             ),
         )),
     }
+}
+
+/// Lets a command that says much run ahead of its reader instead of waiting for it at every 64 KiB. The system may have no
+/// room for it; then the pipe stays as it is.
+fn widen(pipe: &PipeReader) {
+    #[cfg(target_os = "linux")]
+    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
+    #[cfg(target_os = "macos")]
+    let _ = pipe; // its pipes grow by themselves
 }
 
 fn until_the_end(caged: &Caged, watch: &Watch<'_>) -> std::io::Result<End> {
