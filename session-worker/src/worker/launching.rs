@@ -2,7 +2,7 @@
 //!
 //! Invariant: the link stands first, so that whatever fails after it can be told.
 
-use std::{io, path::Path};
+use std::{io, net::TcpListener, path::Path};
 
 use protocol::{
     limits::VERSIONS_BYTES,
@@ -52,11 +52,10 @@ use crate::{
     subagent::Delegates,
 };
 
-/// What Claude Code talks to, and the secrets that open it.
-struct Inside {
-    routes: Routes,
-    bridge_secret: Token,
-    executor_secret: Token,
+/// The secrets that open what Claude Code talks to.
+struct Secrets {
+    bridge: Token,
+    executor: Token,
 }
 
 /// A worker that is ready for its loop.
@@ -73,9 +72,9 @@ pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
     let (incoming, link) = mpsc::channel(INBOX);
     let (recorder, requests) = Recorder::new();
     let (events, claude) = mpsc::channel(INBOX);
-    let (bridge_secret, executor_secret) = (token()?, token()?);
+    let secrets = Secrets { bridge: token()?, executor: token()? };
     let authority = Authority::default();
-    let (bridge, turns) = Bridge::new(bridge_secret.clone(), authority.clone());
+    let (bridge, turns) = Bridge::new(secrets.bridge.clone(), authority.clone());
     let stop = Stop::default();
     let mut worker = Worker {
         instance: launch.instance,
@@ -101,22 +100,19 @@ pub(super) fn launch(launch: &WorkerLaunch) -> io::Result<Worker> {
         hurried: false,
         listening,
     };
-    let started = tools(launch, stop).map_err(|message| (message, Missing::Wall)).and_then(|tools| {
+    // Claude Code needs half a second to come up, and the commands' walls are built meanwhile. It is answered, and gets a
+    // prompt, only when they stand.
+    let begun = start_claude(launch, &secrets, events).and_then(|(claude, listener)| {
+        worker.claude = Some(claude);
+        let tools = tools(launch, stop).map_err(|message| (message, Missing::Wall))?;
         let executor = Executor::new(authority, recorder, tools.with_delegates(worker.delegates.clone()));
-        let endpoint = endpoint(launch, executor_secret.clone(), executor);
-        let inside = Inside {
-            routes: Routes { model: Model::Bridge(bridge), endpoint },
-            bridge_secret,
-            executor_secret,
-        };
-        start_claude(launch, inside, events)
+        let endpoint = endpoint(launch, secrets.executor, executor);
+        answer(listener, Routes { model: Model::Bridge(bridge), endpoint });
+        Ok(())
     });
-    match started {
-        Ok(claude) => worker.claude = Some(claude),
-        Err((message, missing)) => {
-            tracing::error!(message, "Claude Code did not start");
-            worker.step(Event::LaunchFailed(message, missing));
-        }
+    if let Err((message, missing)) = begun {
+        tracing::error!(message, "the session did not start");
+        worker.step(Event::LaunchFailed(message, missing));
     }
     Ok(worker)
 }
@@ -194,9 +190,9 @@ fn endpoint(launch: &WorkerLaunch, secret: Token, executor: Executor) -> Endpoin
 /// Opens the session's port and starts Claude Code, which knows nothing else. The error is a sentence for the user.
 fn start_claude(
     launch: &WorkerLaunch,
-    inside: Inside,
+    secrets: &Secrets,
     events: mpsc::Sender<child::Event>,
-) -> Result<Claude, (String, Missing)> {
+) -> Result<(Claude, TcpListener), (String, Missing)> {
     let walls = |error: &dyn std::fmt::Display| {
         (format!("building the walls for Claude Code failed: {error}"), Missing::Wall)
     };
@@ -210,14 +206,9 @@ fn start_claude(
         .map_err(|error| program_missing(format!("the session's port has no address: {error}")))?;
     let model = ModelEndpoint::verify(&format!("http://{address}"))
         .map_err(|error| program_missing(error.to_string()))?;
-    tokio::spawn(async move {
-        if let Err(error) = server::serve(listener, inside.routes).await {
-            tracing::error!(%error, "the session's port can't be served");
-        }
-    });
-    let program = program(launch, &model, (&inside.bridge_secret, &inside.executor_secret))
+    let program = program(launch, &model, secrets)
         .map_err(|error| program_missing(format!("preparing Claude Code's own folder failed: {error}")))?;
-    Claude::start(cage, program, events).map_err(|error| {
+    let claude = Claude::start(cage, program, events).map_err(|error| {
         let program = launch.claude.program.display();
         let message = format!(
             "starting Claude Code ({program}) failed: {error}; see whether it is installed, or set CLAUDE_BIN"
@@ -225,17 +216,26 @@ fn start_claude(
         // Whatever but the program itself is missing is a piece of the walls.
         let missing = if let WallError::Exec { .. } = error { Missing::Program } else { Missing::Wall };
         (message, missing)
-    })
+    })?;
+    Ok((claude, listener))
 }
 
-fn program(launch: &WorkerLaunch, model: &ModelEndpoint, secrets: (&Token, &Token)) -> io::Result<Program> {
+/// Answers on the session's port from now on. Who connected before has waited.
+fn answer(listener: TcpListener, routes: Routes) {
+    tokio::spawn(async move {
+        if let Err(error) = server::serve(listener, routes).await {
+            tracing::error!(%error, "the session's port can't be served");
+        }
+    });
+}
+
+fn program(launch: &WorkerLaunch, model: &ModelEndpoint, secrets: &Secrets) -> io::Result<Program> {
     let home = Home::prepare(&launch.directory)?;
-    let (bridge_secret, executor_secret) = secrets;
     let settings = Settings {
         home: &home,
         endpoint: model,
-        bridge_secret,
-        mcp_config: home.write_mcp_config(model, executor_secret)?,
+        bridge_secret: &secrets.bridge,
+        mcp_config: home.write_mcp_config(model, &secrets.executor)?,
         session_id: launch.claude.session_id,
         start: home.start(launch.claude.session_id)?,
         model: MODEL,
