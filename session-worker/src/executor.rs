@@ -23,6 +23,7 @@ pub(crate) mod paths;
 pub(crate) mod read;
 pub(crate) mod run_command;
 pub(crate) mod search_text;
+pub(crate) mod sys;
 pub(crate) mod tools;
 pub(crate) mod versions;
 pub(crate) mod walk;

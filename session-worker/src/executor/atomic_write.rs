@@ -3,8 +3,9 @@
 //! ```text
 //! Root::open, Root::locate      which file; judged by names and by handles
 //! Current::look                 what it holds now; refuses what tools never write
-//! Current::stage                the new content beside it, synced, with the old file's mode and owner
-//! Staged::prepared              what is recorded before anything of the project changes
+//! Current::stage                the new content beside it, with the old file's mode and owner
+//! Unsynced::prepared            what is recorded before anything of the project changes
+//! Unsynced::sync                the same on the disk; may be while it is recorded
 //! Staged::commit(recorded)      compare, exchange, verify, sync; only with the record in hand
 //! observe                       what stands there now, where that is not known
 //! ```

@@ -91,6 +91,8 @@ impl Executor {
         let receipt = self.recorder.receipt(receipt).await?;
         crash::point("worker-after-receipt-acknowledged");
         self.tools.note(receipt.get());
-        Ok(action.settle(receipt))
+        let released = action.settle(receipt);
+        self.tools.prepare();
+        Ok(released)
     }
 }

@@ -223,6 +223,14 @@ impl Tools {
         }
     }
 
+    /// Makes ready for the session's next change, while nobody waits for anything.
+    pub(crate) fn prepare(&self) {
+        if let Some(writing) = self.writing.clone().filter(|writing| !writing.versions.is_prepared()) {
+            // Nobody waits for it either.
+            drop(tokio::task::spawn_blocking(move || writing.versions.prepare()));
+        }
+    }
+
     async fn write(&self, action: &Action, change: Change, recorder: &Recorder) -> ToolOutcome {
         let Some(writing) = self.writing.clone() else {
             return ToolOutcome::failed(&ToolFailure::new(

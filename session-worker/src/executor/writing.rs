@@ -1,7 +1,8 @@
 //! `Edit`, `Write` and `NotebookEdit`, from the call to the outcome: locate, compare with what was seen, make the new
 //! content, keep both versions, stage, record, commit (X5, X6, X7).
 //!
-//! Invariant: nothing of the project changes before the change is durably recorded (T4).
+//! Invariant: nothing of the project changes before the change is durably recorded (T4), the new content is on the disk, and
+//! so are both versions where they can be kept.
 //! Invariant: an existing file is changed only if the session has seen exactly the bytes that it holds.
 //! Invariant: the root is the directory of the session's birth, by its handle, at every write (P1).
 
@@ -14,7 +15,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use protocol::{
-    action::{Effect, Prepared},
+    action::{Effect, Prepared, PreparedWrite},
     crash,
     failure::ToolErrorCode,
     id::ActionId,
@@ -24,7 +25,7 @@ use protocol::{
     workspace::RootIdentity,
 };
 use sandbox_profiles::Protected;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::JoinHandle};
 
 pub(crate) use change::Change;
 use report::Report;
@@ -35,7 +36,7 @@ use super::{
     observed::Observations,
     outcome::{ToolFailure, ToolOutcome},
     paths::{self, Wanted},
-    versions::Versions,
+    versions::{Content, Keeping, Versions},
 };
 use crate::link::recorder::{NotRecorded, Recorder};
 
@@ -64,8 +65,25 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    fn prepared(&self, prepared: Prepared) -> Result<Recorded<Prepared>, NotRecorded> {
-        self.runtime.block_on(self.recorder.prepared(prepared))
+    /// Asks for the record of a change. It is made while the caller goes on.
+    fn ask(&self, prepared: Prepared) -> Asked<'_> {
+        let recorder = self.recorder.clone();
+        let record = self.runtime.spawn(async move { recorder.prepared(prepared).await });
+        Asked { runtime: &self.runtime, record }
+    }
+}
+
+/// A record that was asked for.
+#[must_use]
+struct Asked<'b> {
+    runtime: &'b Handle,
+    record: JoinHandle<Result<Recorded<Prepared>, NotRecorded>>,
+}
+
+impl Asked<'_> {
+    /// Waits until it is durable.
+    fn wait(self) -> Result<Recorded<Prepared>, NotRecorded> {
+        self.runtime.block_on(self.record).unwrap_or(Err(NotRecorded))
     }
 }
 
@@ -89,20 +107,28 @@ impl Writing {
         if before.is_none() && !change.may_create() {
             return Err(absent(change, protected));
         }
-        let made = change.make(before)?;
-        if before == Some(made.content.as_slice()) {
-            return Ok(report::unchanged(&path, before.unwrap_or_default()));
+        let made = change.make(before.map(|before| before.bytes()))?;
+        if let Some(before) = before.filter(|before| before.bytes() == made.content) {
+            return Ok(report::unchanged(&path, &before));
         }
-        let mut report = Report::new(&path, (before, &made));
-        if let Err(error) = self.keep(before, &made.content) {
-            report.note(format!("{NOT_KEPT} ({error}), so this change can't be undone"));
-        }
+        let after = Content::of(&made.content);
+        let mut report = Report::new(&path, (before.map(|before| before.bytes()), &made));
+        let versions: Vec<_> = before.into_iter().chain([after]).collect();
+        let keeping = self.versions.begin(&versions);
         crash::point("worker-before-stage");
         let name = TempName::for_action(action_id);
-        let staged = current.stage(&made.content, name, self.modes).map_err(refused)?;
+        let written = current.stage(&after, name, self.modes).map_err(refused)?;
         crash::point("worker-after-stage");
-        let done = commit(staged, action_id, barrier);
-        report.outcome(change, done)
+        // What has to be on the disk before the change goes there at once: the record, the staged file, both versions.
+        let asked = barrier.ask(prepared(action_id, written.prepared()));
+        let synced = written.sync();
+        if let Err(error) = keeping.and_then(Keeping::finish) {
+            report.note(format!("{NOT_KEPT} ({error}), so this change can't be undone"));
+        }
+        // Waited for in any case: its receipt comes after it.
+        let recorded = asked.wait();
+        let staged = synced.map_err(refused)?;
+        report.outcome(change, recorded.map(|recorded| commit(staged, &recorded)))
     }
 
     /// The root of the session's birth, by a handle.
@@ -125,11 +151,12 @@ impl Writing {
         change: &Change,
         current: &'c Current<'_>,
         path: &Path,
-    ) -> Result<Option<&'c [u8]>, ToolFailure> {
-        let (Some(now), Some(bytes)) = (current.digest(), current.bytes()) else { return Ok(None) };
+    ) -> Result<Option<Content<'c>>, ToolFailure> {
+        let Some(content) = current.content() else { return Ok(None) };
+        let now = content.sha256();
         let shown = display::path(path);
         let why = match self.observed.newest(path) {
-            Some(seen) if seen == now => return Ok(Some(bytes)),
+            Some(seen) if seen == now => return Ok(Some(content)),
             Some(seen) => format!("it has changed since this session saw it as SHA-256 {seen}"),
             None => "it exists and this session has not read it".to_owned(),
         };
@@ -138,35 +165,29 @@ impl Writing {
             format!(
                 "{} {shown}: {why}; nothing was written. It now has {} bytes, SHA-256 {now}: Read it and decide on what it holds",
                 change.attempt(),
-                bytes.len()
+                content.bytes().len()
             ),
         ))
     }
-
-    /// Keeps both versions. They are named by the record that follows.
-    fn keep(&self, before: Option<&[u8]>, after: &[u8]) -> std::io::Result<()> {
-        let digest = protocol::digest::Digest::of;
-        let contents: Vec<_> =
-            before.into_iter().chain([after]).map(|bytes| (digest(bytes), bytes)).collect();
-        self.versions.keep(&contents)
-    }
 }
 
-/// Records what is staged, and only then lets it take its place. The staged file is gone where it is not recorded.
-fn commit(staged: Staged<'_>, action_id: ActionId, barrier: &Barrier) -> Result<Done, NotRecorded> {
+fn prepared(action_id: ActionId, write: &PreparedWrite) -> Prepared {
+    Prepared { action_id, prepared_at: Timestamp::now(), effect: Effect::Write(write.clone()) }
+}
+
+/// Lets what is staged and recorded take its place.
+fn commit(staged: Staged<'_>, recorded: &Recorded<Prepared>) -> Done {
     let write = staged.prepared().clone();
-    let effect = Effect::Write(write.clone());
-    let recorded = barrier.prepared(Prepared { action_id, prepared_at: Timestamp::now(), effect })?;
     crash::point("worker-after-prepared-acknowledged");
-    let commit = staged.commit(&recorded);
+    let commit = staged.commit(recorded);
     crash::point("worker-after-commit");
-    Ok(Done { write, commit })
+    Done { write, commit }
 }
 
 /// A commit and what it was to do.
 #[derive(Debug)]
 struct Done {
-    write: protocol::action::PreparedWrite,
+    write: PreparedWrite,
     commit: Commit,
 }
 

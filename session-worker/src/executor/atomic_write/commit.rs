@@ -18,7 +18,7 @@ use protocol::{
     recorded::Recorded,
 };
 
-use super::current::{Seen, Stamp};
+use super::current::{Remembered, Stamp};
 use super::observe::{Observed, observe, observe_at};
 use super::refusal::Refusal;
 use super::staged::{Armed, Staged, make_directory};
@@ -99,7 +99,7 @@ impl<'a> Staged<'a> {
         }
     }
 
-    fn replace(&mut self, seen: &Seen) -> Result<(), Trouble> {
+    fn replace(&mut self, seen: &Remembered) -> Result<(), Trouble> {
         let walked = self.walk_again()?;
         let directory = walked.last(self.root);
         self.expect_same(seen, directory, Check::Stamp)?;
@@ -118,7 +118,7 @@ impl<'a> Staged<'a> {
     }
 
     /// The files were exchanged: judges what came out, and removes it or puts it back.
-    fn settle_exchange(&mut self, seen: &Seen, directory: &File) -> Result<(), Trouble> {
+    fn settle_exchange(&mut self, seen: &Remembered, directory: &File) -> Result<(), Trouble> {
         self.temp.armed = Armed::No;
         match standing(seen, (&self.temp.directory, self.temp.name.as_os_str()), Check::Content) {
             Standing::Same => {
@@ -170,7 +170,7 @@ impl<'a> Staged<'a> {
     }
 
     /// For file systems that can't exchange.
-    fn rename_over(&mut self, seen: &Seen, directory: &File) -> Result<(), Trouble> {
+    fn rename_over(&mut self, seen: &Remembered, directory: &File) -> Result<(), Trouble> {
         self.expect_same(seen, directory, Check::Content)?;
         let name = self.temp.name.as_os_str();
         nix::fcntl::renameat(&self.temp.directory, name, directory, self.target.name())
@@ -276,7 +276,7 @@ impl<'a> Staged<'a> {
         Err(Refusal::Moved { path: self.path() })
     }
 
-    fn expect_same(&self, seen: &Seen, directory: &File, check: Check) -> Result<(), Refusal> {
+    fn expect_same(&self, seen: &Remembered, directory: &File, check: Check) -> Result<(), Refusal> {
         match standing(seen, (directory, self.target.name()), check) {
             Standing::Same => Ok(()),
             Standing::Changed(now) => Err(self.stale(now)),
@@ -321,7 +321,7 @@ impl<'a> Staged<'a> {
 }
 
 /// Compares what has this name with the file that was seen: the same inode, no second name, the same content.
-fn standing(seen: &Seen, (directory, name): (&File, &OsStr), check: Check) -> Standing {
+fn standing(seen: &Remembered, (directory, name): (&File, &OsStr), check: Check) -> Standing {
     match walk::stat_at(directory, name) {
         Ok(Some(stat)) if walk::kind_of(&stat).is_none() => {}
         Ok(_) | Err(_) => return Standing::Changed(None),
@@ -348,11 +348,16 @@ mod tests {
     use super::super::tests::{MODES, Scene};
     use super::super::{Current, TempName};
     use super::*;
+    use crate::executor::versions::Content;
     use protocol::id::ActionId;
 
     fn staged<'s>(scene: &'s Scene, target: &'s Target) -> Staged<'s> {
         let current = Current::look(&scene.root, target, &scene.protected).unwrap();
-        current.stage(b"new", TempName::for_action(ActionId::mint()), MODES).unwrap()
+        current
+            .stage(&Content::of(b"new"), TempName::for_action(ActionId::mint()), MODES)
+            .unwrap()
+            .sync()
+            .unwrap()
     }
 
     #[test]

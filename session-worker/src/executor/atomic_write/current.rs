@@ -16,7 +16,7 @@ use sandbox_profiles::{Judgement, Protected};
 use super::refusal::Refusal;
 use super::target::{Identity, Root, Target};
 use super::walk::{self, Walked};
-use crate::executor::edit::MAX_TEXT_BYTES;
+use crate::executor::{edit::MAX_TEXT_BYTES, versions::Content};
 
 /// How often a file that changes while it is read is read again.
 const READ_ATTEMPTS: usize = 3;
@@ -38,6 +38,20 @@ pub(super) struct Seen {
     pub(super) digest: Digest,
     pub(super) stamp: Stamp,
     pub(super) metadata: Metadata,
+}
+
+/// What is remembered of a file until it is replaced. No handle: the last one of a file that lost its name takes the
+/// file with it, which is work for the disk that belongs to the replacing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Remembered {
+    pub(super) digest: Digest,
+    pub(super) stamp: Stamp,
+}
+
+impl Seen {
+    pub(super) const fn remembered(&self) -> Remembered {
+        Remembered { digest: self.digest, stamp: self.stamp }
+    }
 }
 
 /// What changes when a file changes. Two equal stamps are the same content unless a write came within the
@@ -103,13 +117,8 @@ impl<'a> Current<'a> {
     }
 
     /// The content; none where the file does not exist.
-    pub(crate) fn bytes(&self) -> Option<&[u8]> {
-        self.seen.as_ref().map(|seen| seen.bytes.as_slice())
-    }
-
-    /// The content's digest; none where the file does not exist.
-    pub(crate) fn digest(&self) -> Option<Digest> {
-        self.seen.as_ref().map(|seen| seen.digest)
+    pub(crate) fn content(&self) -> Option<Content<'_>> {
+        self.seen.as_ref().map(|seen| Content::known(&seen.bytes, seen.digest))
     }
 }
 

@@ -1,8 +1,9 @@
-//! A new content staged beside its file: written, synced, and not yet in its place.
+//! A new content staged beside its file: written, then synced, and not yet in its place.
 //!
 //! Invariant: staging changes no file of the project and makes no directory: the staged file is in the innermost
 //! directory that exists.
 //! Invariant: a staged file that is dropped without a commit is removed.
+//! Invariant: only what is synced is a [`Staged`], which can be committed.
 
 use std::{
     fs::File,
@@ -11,14 +12,15 @@ use std::{
 };
 
 use nix::{errno::Errno, fcntl::OFlag, unistd::UnlinkatFlags};
-use protocol::{action::PreparedWrite, digest::Digest};
+use protocol::action::PreparedWrite;
 
 use super::attributes;
-use super::current::{Current, Seen};
+use super::current::{Current, Remembered, Seen};
 use super::refusal::Refusal;
 use super::target::{Identity, Root, Target};
 use super::temp_name::TempName;
 use super::walk;
+use crate::executor::{sys, versions::Content};
 
 /// The modes of what is made new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +88,35 @@ impl Drop for TempFile {
     }
 }
 
+/// A content that is written beside its file and not synced yet.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Unsynced<'a> {
+    file: File,
+    staged: Staged<'a>,
+}
+
+impl<'a> Unsynced<'a> {
+    /// What is to be recorded before it is committed.
+    pub(crate) fn prepared(&self) -> &PreparedWrite {
+        &self.staged.write
+    }
+
+    /// Waits until it is on the disk.
+    ///
+    /// # Errors
+    /// [`Refusal::System`] where the disk fails; the file is removed then.
+    pub(crate) fn sync(self) -> Result<Staged<'a>, Refusal> {
+        let Self { file, staged } = self;
+        file.sync_all().map_err(|source| Refusal::System {
+            attempt: "syncing a file beside",
+            path: staged.path(),
+            source,
+        })?;
+        Ok(staged)
+    }
+}
+
 /// A staged content.
 #[derive(Debug)]
 pub(crate) struct Staged<'a> {
@@ -94,24 +125,24 @@ pub(crate) struct Staged<'a> {
     /// The directories at staging, outermost first.
     pub(super) identities: Vec<Identity>,
     pub(super) temp: TempFile,
-    pub(super) before: Option<Seen>,
+    pub(super) before: Option<Remembered>,
     pub(super) modes: NewModes,
     pub(super) notes: Vec<String>,
     pub(super) write: PreparedWrite,
 }
 
 impl<'a> Current<'a> {
-    /// Stages `content` for the file that was looked at.
+    /// Stages `content` for the file that was looked at. The disk begins with it at once.
     ///
     /// # Errors
     /// [`Refusal::System`] where the directory can't be written, the disk is full, or the name is taken by what an
     /// earlier try of the same action left.
     pub(crate) fn stage(
         self,
-        content: &[u8],
+        content: &Content<'_>,
         name: TempName,
         modes: NewModes,
-    ) -> Result<Staged<'a>, Refusal> {
+    ) -> Result<Unsynced<'a>, Refusal> {
         let Self { root, target, walked, seen } = self;
         let directory = walked.last(root).try_clone();
         let system =
@@ -120,8 +151,8 @@ impl<'a> Current<'a> {
         let write = PreparedWrite {
             path: target.relative().to_owned(),
             before: seen.as_ref().map(|seen| seen.digest),
-            after: Digest::of(content),
-            bytes: (seen.as_ref().map_or(0, |seen| seen.bytes.len() as u64), content.len() as u64),
+            after: content.sha256(),
+            bytes: (seen.as_ref().map_or(0, |seen| seen.bytes.len() as u64), content.bytes().len() as u64),
             temporary: name.as_str().to_owned(),
             made_directories: missing_directories(target, walked.depth()),
         };
@@ -129,14 +160,16 @@ impl<'a> Current<'a> {
         let identity = Identity::of_file(&file).map_err(system("looking at a file beside"))?;
         // From here on it is removed if anything fails.
         let temp = TempFile { directory, name, identity, armed: Armed::Yes };
-        file.write_all(content).map_err(system("writing a file beside"))?;
+        file.write_all(content.bytes()).map_err(system("writing a file beside"))?;
+        sys::begin_write_out(&file);
         let notes = match &seen {
             Some(seen) => attributes::keep((&seen.file, &seen.metadata), &file)
                 .map_err(system("keeping the mode of"))?,
             None => Vec::new(),
         };
-        file.sync_all().map_err(system("syncing a file beside"))?;
-        Ok(Staged { root, target, identities: walked.identities, temp, before: seen, modes, notes, write })
+        let (identities, before) = (walked.identities, seen.as_ref().map(Seen::remembered));
+        let staged = Staged { root, target, identities, temp, before, modes, notes, write };
+        Ok(Unsynced { file, staged })
     }
 }
 

@@ -18,6 +18,7 @@ use sandbox_profiles::{Protected, ProtectedSources};
 use tempfile::TempDir;
 
 use super::{target::Target, *};
+use crate::executor::versions::Content;
 
 mod adversary;
 
@@ -62,7 +63,9 @@ impl Scene {
     fn write(&self, relative: &str, content: &str) -> Result<Commit, Refusal> {
         let target = self.root.locate(&self.path(relative))?;
         let current = Current::look(&self.root, &target, &self.protected)?;
-        let staged = current.stage(content.as_bytes(), TempName::for_action(ActionId::mint()), MODES)?;
+        let staged = current
+            .stage(&Content::of(content.as_bytes()), TempName::for_action(ActionId::mint()), MODES)?
+            .sync()?;
         let record = record(staged.prepared());
         Ok(staged.commit(&record))
     }
@@ -152,8 +155,12 @@ fn a_new_file_gets_its_parents_one_by_one_and_only_with_the_commit() {
     scene.put("a/x", "");
     let target = scene.target("a/b/c/new");
     let current = Current::look(&scene.root, &target, &scene.protected).unwrap();
-    assert_eq!((current.bytes(), current.digest()), (None, None));
-    let staged = current.stage(b"new", TempName::for_action(ActionId::mint()), MODES).unwrap();
+    assert!(current.content().is_none());
+    let staged = current
+        .stage(&Content::of(b"new"), TempName::for_action(ActionId::mint()), MODES)
+        .unwrap()
+        .sync()
+        .unwrap();
     let made = staged.prepared().made_directories.clone();
     assert_eq!(made, [PathBuf::from("a/b"), PathBuf::from("a/b/c")]);
     assert!(!scene.path("a/b").exists(), "staging makes no directory");
@@ -273,7 +280,11 @@ fn a_file_without_write_permission_is_not_replaced() {
 fn with_change(scene: &Scene, relative: &str, change: impl FnOnce(&Path)) -> Commit {
     let target = scene.target(relative);
     let current = Current::look(&scene.root, &target, &scene.protected).unwrap();
-    let staged = current.stage(b"ours", TempName::for_action(ActionId::mint()), MODES).unwrap();
+    let staged = current
+        .stage(&Content::of(b"ours"), TempName::for_action(ActionId::mint()), MODES)
+        .unwrap()
+        .sync()
+        .unwrap();
     change(&scene.path(relative));
     let record = record(staged.prepared());
     staged.commit(&record)
@@ -390,8 +401,12 @@ fn a_staged_file_is_removed_when_it_is_not_committed() {
     let target = scene.target("file");
     let stage = || {
         let current = Current::look(&scene.root, &target, &scene.protected).unwrap();
-        assert_eq!(current.bytes(), Some(b"old".as_slice()));
-        current.stage(b"new", TempName::for_action(ActionId::mint()), MODES).unwrap()
+        assert_eq!(current.content().unwrap().bytes(), b"old");
+        current
+            .stage(&Content::of(b"new"), TempName::for_action(ActionId::mint()), MODES)
+            .unwrap()
+            .sync()
+            .unwrap()
     };
     let before = scene.tree();
     drop(stage());

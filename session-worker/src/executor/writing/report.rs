@@ -18,6 +18,7 @@ use crate::{
         atomic_write::{Commit, Observed},
         display,
         outcome::{ToolFailure, ToolOutcome},
+        versions::Content,
     },
     link::recorder::NotRecorded,
 };
@@ -35,8 +36,9 @@ pub(super) struct Report {
 }
 
 /// Nothing had to be changed.
-pub(super) fn unchanged(path: &Path, content: &[u8]) -> ToolOutcome {
-    let version = version(path.to_string_lossy().into_owned(), (Digest::of(content), content.len() as u64));
+pub(super) fn unchanged(path: &Path, content: &Content<'_>) -> ToolOutcome {
+    let size = content.bytes().len() as u64;
+    let version = version(path.to_string_lossy().into_owned(), (content.sha256(), size));
     let text = format!(
         "{} already holds exactly this content ({} bytes, SHA-256 {}); nothing was written",
         display::path(path),

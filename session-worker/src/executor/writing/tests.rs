@@ -4,6 +4,7 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use protocol::{
@@ -284,8 +285,14 @@ async fn the_file_changes_only_after_its_record() {
     let (_call, mut requests) = begun(&session, edit(&file, "one", "two")).await;
     let Request { what, done } = requests.recv().await.unwrap();
     assert!(matches!(what, WorkerRecord::Prepared(_)));
+    // Both versions are kept without waiting for the record, and before the change.
+    let kept = async {
+        while !(session.kept(b"one\n") && session.kept(b"two\n")) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), kept).await.unwrap();
     assert_eq!(fs::read(&file).unwrap(), b"one\n");
-    assert!(session.kept(b"one\n") && session.kept(b"two\n"), "the versions are there before the record");
     done.send(Ack::mint(RecordId { launch: 1, number: 1 }, what.digest())).unwrap();
     let Request { what, .. } = requests.recv().await.unwrap();
     assert!(matches!(what, WorkerRecord::Receipt(_)));

@@ -142,9 +142,10 @@ impl Story {
         // What is refused at the look costs nothing and proves nothing.
         let Ok(current) = Current::look(&scene.root, &target, &scene.protected) else { return };
         let name = TempName::for_action(ActionId::mint());
-        let Ok(staged) = current.stage(version.as_bytes(), name, MODES) else { return };
+        let before = current.content().map(|seen| String::from_utf8(seen.bytes().to_vec()).unwrap());
+        let staged = current.stage(&Content::of(version.as_bytes()), name, MODES);
+        let Ok(staged) = staged.and_then(|written| written.sync()) else { return };
         let record = record(staged.prepared());
-        let before = staged.before.as_ref().map(|seen| String::from_utf8(seen.bytes.clone()).unwrap());
         self.committed += 1;
         match staged.commit(&record) {
             Commit::Applied { .. } => {
