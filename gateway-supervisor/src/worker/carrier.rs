@@ -120,16 +120,25 @@ impl Carrier {
             if self.kill.is_cancelled() {
                 return Err("it was told to end and did not".to_owned());
             }
-            let refused = tokio::select! {
-                tried = link::connect(&self.launch.socket, &self.peer) => match tried {
-                    Ok(connection) => match self.recognise(&connection.state) {
-                        Ok(()) => return Ok(connection),
-                        Err(why) => why.to_owned(),
-                    },
-                    Err(error) => error.to_string(),
-                },
-                ended = pulse.ended(self.identity.as_ref()) => return Err(ended),
+            let mut connecting = std::pin::pin!(link::connect(&self.launch.socket, &self.peer));
+            let (tried, ended) = tokio::select! {
+                tried = &mut connecting => (tried, None),
+                // One that let us in and ended has said why: what it said is in the socket.
+                ended = pulse.ended(self.identity.as_ref()) => {
+                    let last = tokio::time::timeout(LAST_WORDS, &mut connecting).await;
+                    (last.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())), Some(ended))
+                }
             };
+            let refused = match tried {
+                Ok(connection) => match self.recognise(&connection.state) {
+                    Ok(()) => return Ok(connection),
+                    Err(why) => why.to_owned(),
+                },
+                Err(error) => error.to_string(),
+            };
+            if let Some(ended) = ended {
+                return Err(ended);
+            }
             if Instant::now() > until {
                 return Err(format!("it could not be reached: {refused}"));
             }
