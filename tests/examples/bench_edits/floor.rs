@@ -4,8 +4,11 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
+    thread,
     time::{Duration, Instant},
 };
+
+use crate::PACE;
 
 /// As many bytes as a record of a prepared write or of its receipt has.
 const RECORD_BYTES: usize = 900;
@@ -26,6 +29,7 @@ impl Floor {
 
     /// Append and fdatasync; write, fsync, rename and fsync of the directory; append and fdatasync.
     pub(crate) fn replace(&mut self, content: &[u8]) -> Duration {
+        thread::sleep(PACE);
         let at = Instant::now();
         self.record();
         let staged = self.folder.join(".floor-staged");

@@ -33,6 +33,9 @@ const REPLY: usize = 32;
 const LARGE: usize = 40;
 const LARGE_REPLY: usize = 8;
 
+/// Between two calls, and between two rounds of the bare loop: Claude Code itself takes longer than that.
+pub(crate) const PACE: Duration = Duration::from_millis(5);
+
 const SMALL_BYTES: usize = 4 * 1024;
 const LARGE_BYTES: usize = 5_000_000;
 
@@ -95,6 +98,7 @@ impl Bench<'_> {
         }
         let bare = sample(bare);
         row("4 KiB: bare append, replace, append, each synced", &bare, None);
+        row("4 KiB: Read (one record)", &sample(read), None);
         row("4 KiB: Edit of a file edited before (≤ 2 ×, p99 ≤ 10)", &sample(again), Some(2.0 * bare.p50()));
         row("4 KiB: a file's first Edit (≤ 2 ×, p99 ≤ 10)", &sample(first), Some(2.0 * bare.p50()));
     }

@@ -9,10 +9,13 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
+    thread,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+
+use crate::PACE;
 
 /// What Claude Code's command line begins with.
 const FIRST_ARGUMENT: &str = "--bare";
@@ -86,6 +89,7 @@ impl StandIn {
             "name": call.tool, "arguments": call.input,
             "_meta": {"claudecode/toolUseId": call.id, "progressToken": 1},
         });
+        thread::sleep(PACE);
         let (result, taken) = self.tools.rpc("tools/call", &params);
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let first = text.lines().next().unwrap_or_default();
