@@ -27,9 +27,9 @@ use crate::executor::{
 /// How soon a stop is noticed.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What an unprivileged user's pipe may hold.
+/// What a pipe holds: more than is read at once, and not more than stays in a cache.
 #[cfg(target_os = "linux")]
-const PIPE_BYTES: i32 = 1 << 20;
+const PIPE_BYTES: i32 = 256 * 1024;
 
 /// What a result holds besides output: its first line and headings.
 const FRAME: usize = 1_024;
