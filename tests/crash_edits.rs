@@ -52,7 +52,7 @@ fn whoever_is_killed_whenever_each_edit_happens_once() {
     println!("seed {seed}");
     let mut choices = Choices(seed);
     let mut stream = Stream::new();
-    let (mut killed, mut edits, mut told) = (0, 0, [0; 3]);
+    let (mut killed, mut sessions, mut edits, mut told) = (0, 0, 0, [0; 3]);
     while killed < kills {
         let mut plan = vec![(choices.moment(DURING_A_REPLY_MS), choices.victim())];
         if choices.below(4) == 0 {
@@ -71,7 +71,8 @@ fn whoever_is_killed_whenever_each_edit_happens_once() {
         stream.carry_out(&tokens, &mut told);
         assassin.join().unwrap();
         stream.wake();
-        if killed % KILLS_PER_SESSION < 2 && killed >= KILLS_PER_SESSION {
+        if killed / KILLS_PER_SESSION > sessions {
+            sessions += 1;
             stream.renew();
         }
     }

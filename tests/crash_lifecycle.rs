@@ -11,6 +11,8 @@ use std::{env, time::Instant};
 use stage::{Lifecycle, Stage};
 use tests::Victim;
 
+use crate::crash_matrix::is_asked_for;
+
 /// Every call that moves a session from one state to another, and what happens by itself.
 const LIFECYCLES: [Lifecycle; 9] = [
     Lifecycle::Start("read_only"),
@@ -77,7 +79,7 @@ fn a_lease_that_runs_out_while_the_supervisor_dies_has_run_out() {
 fn every_lifecycle_with_every_victim_at_every_hit() {
     let Ok(asked) = env::var("GATEWAY_MATRIX") else { return };
     for lifecycle in LIFECYCLES {
-        let wanted = asked == "all" || format!("{lifecycle:?}").contains(&asked);
+        let wanted = is_asked_for(&asked, &format!("{lifecycle:?}"));
         for victim in Victim::ALL.into_iter().filter(|_| wanted) {
             let begun = Instant::now();
             let ends = sweep(lifecycle, victim, |_, _| true);

@@ -5,6 +5,8 @@
 mod bad_input;
 mod crash;
 mod crash_edits;
+#[cfg(all(feature = "crash-points", target_os = "linux"))]
+mod crash_faults;
 #[cfg(feature = "crash-points")]
 mod crash_lifecycle;
 #[cfg(feature = "crash-points")]

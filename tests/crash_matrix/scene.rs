@@ -10,24 +10,27 @@ use super::scenario::{Act, Effect, Ground, Scenario, Tree, make_repository};
 /// A recovered session is looked at this often before it counts as stuck.
 const LOOKS: usize = 40;
 
+/// Where the next process that has it dies.
+const CRASH_POINT: &str = "CLAUDE_TOOLS_CRASH_POINT";
+
 /// A gateway with one session.
 pub(crate) struct Scene {
-    gateway: Gateway,
-    session: Session,
+    pub(crate) gateway: Gateway,
+    pub(crate) session: Session,
     points: CrashPoints,
-    scenario: Scenario,
+    pub(crate) scenario: Scenario,
     root: PathBuf,
     cells: usize,
     /// Actions that were told of before this cell's.
-    known: Vec<String>,
+    pub(crate) known: Vec<String>,
     /// Whether something had to be acknowledged.
     in_doubt: bool,
 }
 
 /// What one reply does without a crash.
 pub(crate) struct Reference {
-    before: Tree,
-    after: Tree,
+    pub(crate) before: Tree,
+    pub(crate) after: Tree,
     /// Every hit from the reply to the next turn.
     pub(crate) hits: Vec<(String, usize)>,
 }
@@ -48,7 +51,7 @@ impl Scene {
     }
 
     /// A folder of its own for the next cell, whose files the session has read.
-    fn ground(&mut self) -> Ground {
+    pub(crate) fn ground(&mut self) -> Ground {
         self.cells += 1;
         let scratch =
             PathBuf::from(format!("{}-work/scratch/{}", self.gateway.state.display(), self.session.id));
@@ -58,7 +61,7 @@ impl Scene {
         ground
     }
 
-    fn reply(&mut self, ground: &Ground, acts: &[Act]) -> Value {
+    pub(crate) fn reply(&mut self, ground: &Ground, acts: &[Act]) -> Value {
         let calls: Vec<_> = acts.iter().map(|act| act.call(ground)).collect();
         let calls: Vec<_> = calls.iter().map(|(name, input)| json!({"name": name, "input": input})).collect();
         let turn = self.session.turn();
@@ -83,20 +86,9 @@ impl Scene {
     }
 
     /// Kills at one hit, brings the reply to its end, and says how that went.
-    pub(crate) fn cell(
-        &mut self,
-        reference: &Reference,
-        (point, hit): (&str, usize),
-        victim: Victim,
-    ) -> &'static str {
+    pub(crate) fn cell(&mut self, reference: &Reference, hit: (&str, usize), victim: Victim) -> &'static str {
         let ground = self.ground();
-        let reply = self.reply(&ground, self.scenario.calls);
-        self.points.arm(Some((point, hit)));
-        let (client, arguments) = (self.gateway.client.clone(), self.session.arguments(&reply));
-        let sent = thread::spawn(move || client.call("native_session_reply_and_wait", &arguments));
-        let struck = self.points.strike(&mut self.gateway, victim, || sent.is_finished());
-        // What it says is said again to whoever recovers.
-        let _ = sent.join();
+        let (reply, struck) = self.strike(&ground, hit, victim);
         match victim {
             Victim::Supervisor => self.recover(),
             // The lease still holds, and only `recover` acknowledges what is in doubt.
@@ -107,19 +99,62 @@ impl Scene {
                 });
             }
         }
-        let told = self.settle(&ground, reference, &reply);
-        let tree = ground.tree();
-        assert_eq!(tree, reference.after, "{told}");
+        let told = self.finish(&ground, reference, &reply);
+        if struck { told } else { "not reached" }
+    }
+
+    /// Kills both at one hit, then the supervisor once more at a hit of the start that finds out what happened; says how the
+    /// reply ended, and gives the hits of that start.
+    pub(crate) fn cell_twice(
+        &mut self,
+        reference: &Reference,
+        hit: (&str, usize),
+        again: (&str, usize),
+    ) -> (&'static str, Vec<(String, usize)>) {
+        let ground = self.ground();
+        let (reply, struck) = self.strike(&ground, hit, Victim::Both);
+        assert!(struck, "{hit:?} was not reached");
+        let (name, number) = again;
+        self.gateway.environment.insert(CRASH_POINT.to_owned(), format!("{name}:{number}"));
+        self.points.arm(None);
+        until("a supervisor is ready", Duration::from_secs(60), || {
+            self.gateway.try_to_start_again().then_some(())
+        });
+        let hits = self.points.hits();
+        self.points.disarm();
+        self.gateway.environment.remove(CRASH_POINT);
+        // What it found out is recorded, and this one dies nowhere.
+        self.gateway.restart();
+        self.session.client = self.gateway.client.clone();
+        self.session.status(20);
+        (self.finish(&ground, reference, &reply), hits)
+    }
+
+    /// Sends the reply and kills at one hit of what follows. The reply, and whether anybody came there.
+    fn strike(&mut self, ground: &Ground, hit: (&str, usize), victim: Victim) -> (Value, bool) {
+        let reply = self.reply(ground, self.scenario.calls);
+        self.points.arm(Some(hit));
+        let (client, arguments) = (self.gateway.client.clone(), self.session.arguments(&reply));
+        let sent = thread::spawn(move || client.call("native_session_reply_and_wait", &arguments));
+        let struck = self.points.strike(&mut self.gateway, victim, || sent.is_finished());
+        // What it says is said again to whoever recovers.
+        let _ = sent.join();
+        (reply, struck)
+    }
+
+    fn finish(&mut self, ground: &Ground, reference: &Reference, reply: &Value) -> &'static str {
+        let told = self.settle(ground, reference, reply);
+        assert_eq!(ground.tree(), reference.after, "{told}");
         for act in self.scenario.calls.iter().filter(|act| act.has_effect()) {
             let effect = ground.effect(*act, (&reference.before, &reference.after));
             let at_most = effect == Effect::None && told == "in doubt" && *act == Act::Run;
             assert!(effect == Effect::Once || at_most, "{act:?}: {effect:?}, {told}");
         }
-        if struck { told } else { "not reached" }
+        told
     }
 
     /// A view, from a supervisor that may have to be started again first.
-    fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         if !self.gateway.is_alive() {
             self.gateway.restart();
             self.session.client = self.gateway.client.clone();
@@ -128,7 +163,7 @@ impl Scene {
     }
 
     /// A new lease, from a supervisor that may have to be started again first.
-    fn recover(&mut self) {
+    pub(crate) fn recover(&mut self) {
         until("a lease", Duration::from_secs(60), || {
             if !self.gateway.is_alive() {
                 self.gateway.restart();
@@ -234,6 +269,6 @@ impl Scene {
     }
 }
 
-fn id(action: &Value) -> String {
+pub(crate) fn id(action: &Value) -> String {
     action["action_id"].as_str().unwrap_or_default().to_owned()
 }

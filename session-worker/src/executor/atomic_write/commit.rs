@@ -126,7 +126,7 @@ impl<'a> Staged<'a> {
                 let gone = self.temp.remove(seen.stamp.identity);
                 crash::point("worker-after-removal");
                 self.sync(directory)?;
-                gone.map_err(|error| unclear(&format!("the old version could not be removed: {error}")))?;
+                gone.map_err(|error| self.left(&format!("the old version could not be removed: {error}")))?;
                 if !in_place {
                     return Err(unclear("another program replaced the file in the moment of the write"));
                 }
@@ -144,7 +144,7 @@ impl<'a> Staged<'a> {
             Ok(()) if self.temp.is_in_place() => {
                 let gone = self.temp.remove(self.temp.identity);
                 self.sync(directory)?;
-                gone.map_err(|error| unclear(&format!("the staged file could not be removed: {error}")))?;
+                gone.map_err(|error| self.left(&format!("the staged file could not be removed: {error}")))?;
                 Err(self.stale(now).into())
             }
             Ok(()) => {
@@ -301,6 +301,11 @@ impl<'a> Staged<'a> {
         directory.sync_all().map_err(|error| {
             unclear(&format!("the file was replaced, but its directory could not be synced: {error}"))
         })
+    }
+
+    /// Something of this write stays under the staged name.
+    fn left(&self, why: &str) -> Trouble {
+        Trouble::Unclear { why: why.to_owned(), kept: Some(self.temp.name.as_str().to_owned()) }
     }
 
     fn staged_entry(&self) -> Entry<'_> {

@@ -156,10 +156,8 @@ impl<'a> Current<'a> {
             temporary: name.as_str().to_owned(),
             made_directories: missing_directories(target, walked.depth()),
         };
-        let mut file = create(&directory, &name, modes).map_err(system("creating a file beside"))?;
-        let identity = Identity::of_file(&file).map_err(system("looking at a file beside"))?;
         // From here on it is removed if anything fails.
-        let temp = TempFile { directory, name, identity, armed: Armed::Yes };
+        let (mut file, temp) = create(directory, name, modes).map_err(system("creating a file beside"))?;
         file.write_all(content.bytes()).map_err(system("writing a file beside"))?;
         sys::begin_write_out(&file);
         let notes = match &seen {
@@ -190,30 +188,44 @@ fn missing_directories(target: &Target, depth: usize) -> Vec<PathBuf> {
 }
 
 /// Creates the staged file: nobody else's until its mode is set.
-fn create(directory: &File, name: &TempName, modes: NewModes) -> io::Result<File> {
+fn create(directory: File, name: TempName, modes: NewModes) -> io::Result<(File, TempFile)> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let inherits = attributes::hands_down_a_list(directory);
+    let inherits = attributes::hands_down_a_list(&directory);
     let mode = if inherits { modes.file } else { 0o600 };
     let file =
-        File::from(nix::fcntl::openat(directory, name.as_os_str(), flags, attributes::mode_bits(mode))?);
+        File::from(nix::fcntl::openat(&directory, name.as_os_str(), flags, attributes::mode_bits(mode))?);
+    let identity = Identity::of_file(&file).inspect_err(|_| {
+        // It was made just now, under a name that nobody else uses.
+        let _ = nix::unistd::unlinkat(&directory, name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+    })?;
+    let temp = TempFile { directory, name, identity, armed: Armed::Yes };
     if !inherits {
         nix::sys::stat::fchmod(&file, attributes::mode_bits(modes.file))?;
     }
-    Ok(file)
+    Ok((file, temp))
 }
 
-/// Makes one directory and syncs the one that it is in.
+/// Makes one directory and syncs the one that it is in. Where that fails it is not there.
 pub(super) fn make_directory(parent: &File, name: &Path, modes: NewModes) -> io::Result<File> {
-    use std::os::unix::fs::MetadataExt;
-
     let inherits = attributes::hands_down_a_list(parent);
     let mode = if inherits { modes.directory } else { 0o700 };
     nix::sys::stat::mkdirat(parent, name, attributes::mode_bits(mode))?;
+    let mode = (!inherits).then_some(modes.directory);
+    finish_directory(parent, name, mode).inspect_err(|_| {
+        // Only while it is empty.
+        let _ = nix::unistd::unlinkat(parent, name, UnlinkatFlags::RemoveDir);
+    })
+}
+
+/// Opens a directory that was just made, gives it its mode where it did not inherit one, and makes its name durable.
+fn finish_directory(parent: &File, name: &Path, mode: Option<u32>) -> io::Result<File> {
+    use std::os::unix::fs::MetadataExt;
+
     let made = walk::open_directory(parent, name.as_os_str())?;
-    if !inherits {
+    if let Some(mode) = mode {
         // The set-group-id bit comes from the parent and stays.
         let inherited = made.metadata()?.mode() & 0o2000;
-        nix::sys::stat::fchmod(&made, attributes::mode_bits(modes.directory | inherited))?;
+        nix::sys::stat::fchmod(&made, attributes::mode_bits(mode | inherited))?;
     }
     parent.sync_all()?;
     Ok(made)
