@@ -67,6 +67,16 @@ impl fmt::Debug for CanonicalJson {
     }
 }
 
+/// The value, where it is a number in its canonical spelling: a client's `30.0` is the integer 30. What a double can't hold
+/// stays as it is.
+#[must_use]
+pub fn respelled(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => normalise_number(number, "").map_or_else(|_| value.clone(), Value::Number),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => value.clone(),
+    }
+}
+
 fn normalise(value: &Value, at: &mut String) -> Result<Value, InexactNumber> {
     Ok(match value {
         Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),

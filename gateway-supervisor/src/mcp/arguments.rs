@@ -3,6 +3,7 @@
 //! Invariant: what is refused here names its field and has touched nothing.
 
 use protocol::{
+    canonical::respelled,
     failure::{ErrorCode, Failure},
     id::{IdempotencyKey, InvalidId, RecoveryId, ReplyId, RequestId},
     limits::{KEY_CHARS, PROMPT_BYTES, REPLY_CALLS, SKILLS, WAIT_SECONDS},
@@ -85,6 +86,9 @@ fn typed<T: DeserializeOwned>(tool: SessionTool, mut arguments: Map<String, Valu
     arguments.retain(|_, value| !value.is_null());
     if let Some(missing) = required.iter().find(|name| !arguments.contains_key(**name)) {
         return Err(format!("missing field `{missing}`"));
+    }
+    for value in arguments.values_mut().filter(|value| value.is_number()) {
+        *value = respelled(value);
     }
     let mut arguments = Value::Object(arguments);
     match T::deserialize(&arguments) {

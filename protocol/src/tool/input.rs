@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{ToolInput, ToolName};
 use crate::{
+    canonical::respelled,
     limits::{COMMAND_MAX, PROMPT_BYTES},
     subagent::Tier,
 };
@@ -167,10 +168,10 @@ pub struct NotebookEdit {
     /// The cell; with `insert` the cell before the new one (left out: at the top).
     #[serde(default)]
     pub cell_id: Option<String>,
-    /// The cell's new source (not with `delete`).
+    /// The cell's new source (`insert` needs it; left out: `replace` keeps it; not with `delete`).
     #[serde(default)]
     pub new_source: Option<String>,
-    /// Kind of the cell (`insert` needs it; `replace` may change it).
+    /// Kind of the cell (left out: `insert` makes a code cell, `replace` keeps it).
     #[serde(default)]
     pub cell_type: Option<CellType>,
     /// `replace`, `insert` or `delete`.
@@ -222,9 +223,9 @@ pub(super) fn parse(tool: ToolName, value: &Value) -> Result<ToolInput, String> 
 /// Reads the fields one by one first, so that the error names the one that is wrong.
 fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
     let Value::Object(fields) = value else { return Err("expected an object with named fields".to_owned()) };
-    // An optional field that a client fills with null is a field left out.
+    // An optional field that a client fills with null is a field left out, and `1.0` is an integer, as in JSON Schema.
     let given: serde_json::Map<_, _> =
-        fields.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        fields.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), respelled(v))).collect();
     match serde_json::from_value(Value::Object(given.clone())) {
         Ok(input) => Ok(input),
         Err(error) => Err(blame::<T>(&given, &error)),
@@ -346,14 +347,14 @@ fn notebook_edit(input: NotebookEdit) -> Result<NotebookEdit, String> {
         EditMode::Delete if input.cell_id.is_none() => {
             Err("field `cell_id`: `delete` needs the cell".to_owned())
         }
-        EditMode::Delete if input.new_source.is_some() => {
+        EditMode::Delete if input.new_source.as_ref().is_some_and(|source| !source.is_empty()) => {
             Err("field `new_source`: `delete` takes none".to_owned())
         }
-        EditMode::Replace | EditMode::Insert if input.new_source.is_none() => {
-            Err("field `new_source`: expected the cell's source".to_owned())
+        EditMode::Replace if input.new_source.is_none() && input.cell_type.is_none() => {
+            Err("field `new_source`: `replace` needs it, or a `cell_type`".to_owned())
         }
-        EditMode::Insert if input.cell_type.is_none() => {
-            Err("field `cell_type`: `insert` needs code, markdown or raw".to_owned())
+        EditMode::Insert if input.new_source.is_none() => {
+            Err("field `new_source`: expected the cell's source".to_owned())
         }
         EditMode::Replace | EditMode::Insert | EditMode::Delete => Ok(input),
     }
@@ -407,6 +408,49 @@ mod tests {
         let wrong = json!({"file_path": "/a", "offset": 1.5, "limit": 1.5});
         let text = reason(ToolName::Read, &wrong);
         assert!(text.contains("`offset`") || text.contains("`limit`"), "{text}");
+    }
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_spelled() {
+        for (tool, value) in [
+            (ToolName::Read, r#"{"file_path": "/a", "offset": 2.0, "limit": 1e2}"#),
+            (ToolName::FindFiles, r#"{"max_depth": 3.0, "limit": 1.0}"#),
+            (ToolName::SearchText, r#"{"query": "a", "context": -0.0, "limit": 5.0}"#),
+            (ToolName::RunCommand, r#"{"argv": ["a"], "timeout_seconds": 60.0}"#),
+        ] {
+            let value = serde_json::from_str(value).unwrap();
+            assert!(ToolInput::parse(tool, &value).is_ok(), "{tool:?} {value}");
+        }
+        assert!(reason(ToolName::Read, &json!({"file_path": "/a", "offset": 1.5})).contains("offset"));
+        assert!(reason(ToolName::Read, &json!({"file_path": "/a", "limit": 1e300})).contains("limit"));
+    }
+
+    #[test]
+    fn a_notebook_change_needs_only_what_its_mode_can_not_do_without() {
+        let notebook = |rest: Value| {
+            let mut value = json!({"notebook_path": "/a"});
+            value.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            ToolInput::parse(ToolName::NotebookEdit, &value)
+        };
+        for taken in [
+            json!({"edit_mode": "insert", "new_source": "x"}),
+            json!({"edit_mode": "insert", "new_source": "", "cell_id": "a", "cell_type": "raw"}),
+            json!({"edit_mode": "replace", "new_source": "x", "cell_id": "a"}),
+            json!({"edit_mode": "replace", "cell_type": "code", "cell_id": "a"}),
+            json!({"edit_mode": "delete", "cell_id": "a"}),
+            json!({"edit_mode": "delete", "cell_id": "a", "new_source": ""}),
+        ] {
+            assert!(notebook(taken.clone()).is_ok(), "{taken}");
+        }
+        for (refused, field) in [
+            (json!({"edit_mode": "insert"}), "new_source"),
+            (json!({"edit_mode": "replace", "cell_id": "a"}), "new_source"),
+            (json!({"edit_mode": "replace", "new_source": "x"}), "cell_id"),
+            (json!({"edit_mode": "delete"}), "cell_id"),
+            (json!({"edit_mode": "delete", "cell_id": "a", "new_source": "x"}), "new_source"),
+        ] {
+            assert!(notebook(refused).unwrap_err().reason.contains(field), "{field}");
+        }
     }
 
     #[test]

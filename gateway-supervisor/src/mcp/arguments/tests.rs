@@ -152,3 +152,24 @@ fn only_calls_that_may_wait_count_as_waiters() {
     let stop = parse(SessionTool::Stop, good(SessionTool::Stop).as_object().unwrap().clone()).unwrap();
     assert!(!stop.waits());
 }
+
+#[test]
+fn a_whole_number_is_an_integer_however_it_is_spelled() {
+    for spelled in ["7.0", "0.7e1", "7"] {
+        let mut call = good(SessionTool::Status);
+        call["wait_seconds"] = serde_json::from_str(spelled).unwrap();
+        let Call::Status(input) = parse(SessionTool::Status, call.as_object().unwrap().clone()).unwrap()
+        else {
+            panic!("another call");
+        };
+        assert_eq!(input.wait_seconds, Some(7), "{spelled}");
+    }
+    assert!(
+        refusal(SessionTool::Status, &changed(SessionTool::Status, "wait_seconds", json!(7.5)))
+            .contains("`wait_seconds`")
+    );
+    assert!(
+        refusal(SessionTool::Status, &changed(SessionTool::Status, "wait_seconds", json!(1e300)))
+            .contains("`wait_seconds`")
+    );
+}

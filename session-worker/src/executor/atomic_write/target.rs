@@ -94,6 +94,10 @@ impl Root {
         if file.components().any(|part| part == Component::ParentDir) {
             return Err(bad("it has `..` in it; write it without"));
         }
+        // A path's own comparison drops such an end, so it is looked for before that.
+        if [&b"/"[..], b"/."].iter().any(|end| file.as_os_str().as_bytes().ends_with(end)) {
+            return Err(bad("it ends as a directory's does"));
+        }
         let outside = || Refusal::OutsideRoot { path: file.to_owned(), root: self.path.clone() };
         let relative = match file.strip_prefix(&self.path) {
             Ok(relative) => relative,
@@ -159,9 +163,6 @@ impl Target {
         let Some(name) = names.pop() else {
             return Err(bad("it is the session's directory itself"));
         };
-        if relative.as_os_str().as_bytes().ends_with(b"/") {
-            return Err(bad("it ends with `/`, as a directory does"));
-        }
         let relative: PathBuf = names.iter().chain([&name]).collect();
         let absolute = root.join(&relative);
         Ok(Self { parents: names, name, relative, absolute })
@@ -225,7 +226,7 @@ mod tests {
     fn a_path_that_is_no_plain_file_below_the_root_is_refused() {
         let root = Path::new("/r");
         let target = |path: &str| Target::new(Path::new(path), root);
-        for path in ["", "/", "..", "../a", "a/../../b", "a/", &"x".repeat(256), &"a/".repeat(200)] {
+        for path in ["", "/", "..", "../a", "a/../../b", &"x".repeat(256), &"a/".repeat(200)] {
             assert!(matches!(target(path), Err(Refusal::BadPath { .. })), "{path}");
         }
         for path in [".git", ".git/hooks/x", "a/.git/config", "sub/.GIT/x"] {
@@ -236,5 +237,21 @@ mod tests {
         assert_eq!(fine.directory_at(1), Path::new("/r/a"));
         assert_eq!(fine.directory_at(2), Path::new("/r/a/b"));
         assert_eq!(fine.directory_at(0), root);
+    }
+
+    #[test]
+    fn a_path_that_names_a_directory_is_no_file_under_whichever_name_of_the_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap().join("root");
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, real.with_file_name("other")).unwrap();
+        let root = Root::open(&real).unwrap();
+        for base in [real.clone(), real.with_file_name("other")] {
+            for end in ["/", "//", "/.", "/./"] {
+                let file = PathBuf::from(format!("{}/a{end}", base.display()));
+                assert!(matches!(root.locate(&file), Err(Refusal::BadPath { .. })), "{file:?}");
+            }
+            assert!(root.locate(&base.join(".a.")).is_ok());
+        }
     }
 }
