@@ -37,9 +37,26 @@ fn what_is_shown_holds_no_secret_and_no_pid() {
     assert!(!view.contains(&session.recovery_token), "only start shows the recovery token");
     assert!(!view.contains(gateway.state.to_str().unwrap()), "an internal path is shown: {view}");
 
-    for arguments in [vec!["sessions"], vec!["show", session.id.as_str()], vec!["status"]] {
-        let said = gateway.ctl(&arguments).json.to_string();
-        assert!(!said.contains(&lease) && !said.contains(&gateway.client.token), "{arguments:?}: {said}");
+    let pids: Vec<String> = gateway.runners().iter().map(|process| process.pid.to_string()).collect();
+    assert!(!pids.is_empty());
+    let id = session.id.as_str();
+    for arguments in [
+        vec!["sessions"],
+        vec!["show", id],
+        vec!["status"],
+        vec!["ledger", id],
+        vec!["ledger", id, "--verify"],
+        vec!["ledger", id, "--diff"],
+    ] {
+        let page = gateway.command("gatewayctl").args(&arguments).output().unwrap().stdout;
+        for said in [gateway.ctl(&arguments).json.to_string(), String::from_utf8(page).unwrap()] {
+            assert!(!said.contains(&lease) && !said.contains(&gateway.client.token), "{arguments:?}: {said}");
+            assert!(!said.contains(".sock"), "{arguments:?}: {said}");
+            let named = said
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .find(|word| pids.iter().any(|pid| pid == word));
+            assert_eq!(named, None, "{arguments:?} shows a pid: {said}");
+        }
     }
     gateway.restart();
     session.recover(&key(), 10).unwrap();

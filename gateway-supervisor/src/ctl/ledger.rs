@@ -27,6 +27,11 @@ use crate::{
 /// A record that a running supervisor is writing is whole at the next look. This often, and this long apart, it is looked at.
 const LOOKS: (u32, Duration) = (10, Duration::from_millis(50));
 
+/// Whoever may read this owns the session; a listing that is passed on should still not drive it.
+const RIGHTS: [&str; 1] = ["lease_id"];
+/// What tells of this machine's inside, and is shown only where everything is asked for (M8).
+const PRIVATE: [&str; 4] = [RIGHTS[0], "pid", "socket", "instance"];
+
 /// The session's journal, seen in one of several ways.
 pub(super) fn view(config: &Config, words: &str, view: &LedgerView) -> Result<Report, CtlError> {
     let session = session(&config.state, words)?;
@@ -63,7 +68,7 @@ fn listed(session: SessionId, inspected: &Inspected, whole: bool) -> Report {
         .zip(1_u64..)
         .map(|(record, number)| {
             let mut value = serde_json::to_value(record).unwrap_or_default();
-            hide_leases(&mut value);
+            hide(&mut value, if whole { &RIGHTS } else { &PRIVATE });
             value["number"] = json!(number);
             value
         })
@@ -90,14 +95,13 @@ fn listed(session: SessionId, inspected: &Inspected, whole: bool) -> Report {
     Report::done(body, page)
 }
 
-/// Whoever may read this owns the session; a listing that is passed on should still not drive it.
-fn hide_leases(value: &mut Value) {
+fn hide(value: &mut Value, names: &[&str]) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, _| name != "lease_id");
-            fields.values_mut().for_each(hide_leases);
+            fields.retain(|name, _| !names.contains(&name.as_str()));
+            fields.values_mut().for_each(|value| hide(value, names));
         }
-        Value::Array(items) => items.iter_mut().for_each(hide_leases),
+        Value::Array(items) => items.iter_mut().for_each(|value| hide(value, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

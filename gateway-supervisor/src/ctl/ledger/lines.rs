@@ -36,9 +36,7 @@ fn entry(entry: &Entry) -> (&'static str, String) {
         Entry::RunStarted(run) => ("run started", format!("{}: {}", run.sequence, run.prompt)),
         Entry::WorkspaceReady { workspace } => ("workspace ready", workspace.root.display().to_string()),
         Entry::WorkerStarting { launch, .. } => ("worker starting", launch.to_string()),
-        Entry::WorkerAttached { launch, identity } => {
-            ("worker attached", format!("{launch}, pid {}", identity.pid))
-        }
+        Entry::WorkerAttached { launch, .. } => ("worker attached", launch.to_string()),
         Entry::ClaudeStarted { version, .. } => ("claude started", version.clone()),
         Entry::TurnOpened { turn, .. } => ("turn opened", format!("{} {}", turn.sequence, turn.turn_id)),
         Entry::Replied { reply, .. } => {
