@@ -36,9 +36,16 @@ impl State {
         !self.trouble.indeterminate.is_empty() || self.trouble.root.is_some()
     }
 
-    /// Whether a worker with a live Claude Code, or one that is bringing it up, is attached.
+    /// Whether a live Claude Code is attached or on its way: from the record of a run that needs a process on, so that nobody
+    /// takes a session for one that holds none just before it gets one.
     pub(crate) fn runtime_attached(&self) -> bool {
-        matches!(self.process, Process::Attached { claude: Claude::Coming | Claude::Running, .. })
+        match &self.process {
+            Process::Attached { claude: Claude::Coming | Claude::Running, .. } | Process::Starting(_) => true,
+            Process::Attached { claude: Claude::Gone, .. } => false,
+            Process::None => {
+                self.life == Life::Live && self.open_run().is_some_and(|run| run.launch.is_none())
+            }
+        }
     }
 
     /// The run, while it is not over.

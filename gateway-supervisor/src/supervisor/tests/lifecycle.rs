@@ -45,6 +45,17 @@ async fn a_session_from_its_start_to_its_stop() {
 }
 
 #[tokio::test]
+async fn a_session_on_its_way_counts_as_one_that_holds_processes() {
+    let rig = Rig::new().await;
+    let begun = rig.begin("k", "look").await;
+    assert!(begun.runtime_attached, "{:?}", begun.status);
+    let up = rig.status(&begun, 20).await.unwrap();
+    let done = rig.reply(&up, "r", Content::Text("Done.")).await.unwrap();
+    assert!(done.runtime_attached);
+    assert!(!rig.stop(&done, "s").await.unwrap().runtime_attached);
+}
+
+#[tokio::test]
 async fn a_restart_finds_the_worker_and_the_open_turn_again() {
     let mut rig = Rig::new().await;
     let born = rig.start("k", "look").await;
