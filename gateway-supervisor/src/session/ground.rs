@@ -1,7 +1,6 @@
 //! Where a session may be allowed to write: what the directory is, judged before the session exists (P1).
 //!
-//! Whether the directory is protected is the worker's to say: it alone knows that list. A directory that holds protected
-//! ones, as a home does, is a root like another: the tools judge each file.
+//! Whether the directory is protected is the worker's to say: it alone knows that list.
 
 use std::path::Path;
 
@@ -19,9 +18,14 @@ pub(crate) fn writable(root: &Path, config: &Config) -> Result<(), Failure> {
     if root.parent().is_none() {
         return refused("a session that writes does not work in `/`; pass a project's directory");
     }
+    if config.homes.iter().any(|home| resolved(home, |home| home.starts_with(root))) {
+        return refused(
+            "a session that writes does not work in the home directory itself; pass a project's directory",
+        );
+    }
     for own in [&config.state, &config.work] {
-        if resolved(own, |own| root.starts_with(own)) {
-            return refused("it belongs to the gateway; pass a project's directory");
+        if resolved(own, |own| root.starts_with(own) || own.starts_with(root)) {
+            return refused("it holds or belongs to the gateway's own folders; pass a project's directory");
         }
     }
     let inside_git = root.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
@@ -43,22 +47,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_session_writes_in_the_gateway_or_in_a_repositorys_own_folder() {
+    fn no_session_writes_in_a_home_in_the_gateway_or_in_a_repositorys_own_folder() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
-        for name in ["users/me/project/.git/hooks", "users/me/.state/sessions", "users/me/.state-work"] {
+        for name in ["users/me/project/.git/hooks", "users/me/.state", "users/me/.state-work", "elsewhere"] {
             fs::create_dir_all(base.join(name)).unwrap();
         }
         symlink(base.join("users/me"), base.join("home")).unwrap();
         let config = Config::from_environment(BTreeMap::from([
             ("HOME".into(), base.join("home").into()),
-            ("CLAUDE_TOOLS_STATE_DIR".into(), base.join("home/.state").into()),
+            ("CLAUDE_TOOLS_STATE_DIR".into(), base.join("users/me/.state").into()),
         ]))
         .unwrap();
         for refused in [
             "/",
+            "users",
+            "users/me",
             "users/me/.state",
-            "users/me/.state/sessions",
             "users/me/.state-work",
             "users/me/project/.git",
             "users/me/project/.git/hooks",
@@ -66,7 +71,7 @@ mod tests {
             let failure = writable(&base.join(refused), &config).unwrap_err();
             assert_eq!(failure.code, protocol::failure::ErrorCode::InvalidArgument, "{refused}");
         }
-        for fine in ["users", "users/me", "users/me/project"] {
+        for fine in ["users/me/project", "elsewhere"] {
             assert_eq!(writable(&base.join(fine), &config), Ok(()), "{fine}");
         }
     }
