@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod canaries;
 mod crash;
 mod crash_edits;
 #[cfg(all(feature = "crash-points", target_os = "linux"))]
@@ -23,7 +24,12 @@ mod restart;
 mod run_command;
 mod skills;
 mod subagent;
+mod subagent_cage;
+#[cfg(feature = "crash-points")]
+mod subagent_crash;
 mod subagent_endpoint;
+#[cfg(feature = "crash-points")]
+mod subagent_races;
 mod walls;
 mod worktree;
 mod writing;

@@ -177,6 +177,58 @@ mod tests {
     }
 
     #[test]
+    fn the_bounds_are_the_bounds_and_every_text_is_what_its_owner_wrote() {
+        let whole = "x".repeat(SKILL_BYTES);
+        let half = format!("---\nname: half\n---\n{}", "y".repeat(SKILL_BYTES / 2));
+        let texts = [
+            ("whole", whole.as_str()),
+            ("half", &half),
+            ("bare", "No front matter.\n---\nand a rule below it\n"),
+            ("ruled", "---\na: 1\n---\nBody\n\n---\n\nmore\n---\n"),
+            ("nothing", "---\na: 1\n---"),
+            ("blank", ""),
+        ];
+        let allowlist = pinned(&texts);
+        let admitted = |ids: &[&str]| {
+            let text = |id: &str| texts.iter().find(|(name, _)| *name == id).unwrap().1;
+            let contexts: Vec<_> = ids.iter().map(|id| context(id, text(id))).collect();
+            admit(&contexts, &allowlist)
+                .map(|skills| skills.into_iter().map(|skill| skill.body.expose().clone()).collect::<Vec<_>>())
+        };
+        // The front matter does not count.
+        assert_eq!(admitted(&["whole"]).unwrap()[0].len(), SKILL_BYTES);
+        assert!(admitted(&["half"]).is_ok());
+        assert_eq!(admitted(&["whole", "half"]), Err(SkillRefusal::TooLarge(SKILL_BYTES + SKILL_BYTES / 2)));
+        assert_eq!(admitted(&["bare"]).unwrap(), [texts[2].1]);
+        assert_eq!(admitted(&["ruled"]).unwrap(), ["Body\n\n---\n\nmore\n---\n"]);
+        for empty in ["nothing", "blank"] {
+            assert_eq!(admitted(&[empty]), Err(SkillRefusal::Empty { position: 0 }), "{empty}");
+        }
+        // Line ends and a mark are no other text; a second mark, or one that stands further back, is.
+        let marked = ["\u{feff}\u{feff}Be brief.\n", " \u{feff}Be brief.\n"];
+        for other in marked {
+            assert!(admit(&[context("bare", other)], &allowlist).is_err());
+        }
+    }
+
+    #[test]
+    fn an_entry_that_comes_twice_is_one_and_one_skill_may_have_several_texts() {
+        let entry =
+            |text: &str| format!(r#"{{"skill_id":"a","content_sha256":"{}"}}"#, normalise(text).digest());
+        let list = format!("[{},{},{}]", entry("one"), entry("one"), entry("two"));
+        let allowlist = Allowlist::from_json(&list).unwrap();
+        assert_eq!(allowlist, Allowlist::from_json(&format!("[{},{}]", entry("two"), entry("one"))).unwrap());
+        for text in ["one", "two"] {
+            assert!(admit(&[context("a", text)], &allowlist).is_ok());
+        }
+        assert!(admit(&[context("a", "three")], &allowlist).is_err());
+        let shouted =
+            list.to_uppercase().replace("SKILL_ID", "skill_id").replace("CONTENT_SHA256", "content_sha256");
+        let error = Allowlist::from_json(&shouted).unwrap_err().to_string();
+        assert!(error.contains("entry 0") && error.contains("lower-case"), "{error}");
+    }
+
+    #[test]
     fn what_is_not_pinned_is_refused_without_showing_it() {
         let allowlist =
             pinned(&[("review", TEXT), ("open", "---\nname: x\n"), ("empty", "---\na: b\n---\n \n")]);

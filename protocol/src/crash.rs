@@ -9,6 +9,9 @@
 //! stops there (SIGSTOP). So a test decides, hit by hit and with the same processes, who dies at a point: the one that stands
 //! at it, the other one, or both.
 //!
+//! `file.held` may hold `name:k` as well: the thread that has that hit says so in `file.holding` and waits for as long as there
+//! is `file.held`, while its process goes on. So a test has something happen in the middle of a step.
+//!
 //! Invariant: they exist only in builds with the feature `crash-points`, which an optimised build refuses.
 
 #[cfg(all(feature = "crash-points", not(debug_assertions)))]
@@ -64,12 +67,25 @@ mod armed {
             // Nothing is left that could see a failure of this.
             let _ = raise(Signal::SIGKILL);
         }
-        if let Some(file) = file
+        if let Some(file) = &file
             && fs::read_to_string(format!("{file}.asked")).is_ok_and(|asked| is(&asked, (name, hits)))
             && fs::write(format!("{file}.stopped"), std::process::id().to_string()).is_ok()
         {
             // A test sees a process that has not stopped.
             let _ = raise(Signal::SIGSTOP);
+        }
+        hold((name, hits));
+    }
+
+    /// Waits here where a test says so, for as long as it says so.
+    fn hold(hit: (&str, usize)) {
+        let Some(file) = value(VARIABLES[1]) else { return };
+        let held = format!("{file}.held");
+        let here = || fs::read_to_string(&held).is_ok_and(|asked| is(&asked, hit));
+        if here() && fs::write(format!("{file}.holding"), "").is_ok() {
+            while here() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
         }
     }
 

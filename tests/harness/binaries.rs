@@ -29,6 +29,21 @@ pub fn program(name: &str) -> PathBuf {
     program
 }
 
+/// A built example of this package.
+///
+/// # Panics
+/// Where it is not built.
+#[must_use]
+pub fn example(name: &str) -> PathBuf {
+    let program = own_profile().join("examples").join(name);
+    assert!(
+        program.is_file(),
+        "{} is not built; run `cargo build -p tests --examples` first",
+        program.display()
+    );
+    program
+}
+
 /// `target/<profile>`, two folders above `deps/promises-…` and `examples/…`.
 fn own_profile() -> PathBuf {
     let own = env::current_exe().expect("a running program has a path");

@@ -55,12 +55,42 @@ impl CrashPoints {
         fs::write(self.hits_file(), "").expect("written");
     }
 
+    /// From here on hits count, and the thread that has this one waits there, while its process goes on.
+    ///
+    /// # Panics
+    /// Where that can't be written.
+    pub fn hold(&self, (name, number): (&str, usize)) {
+        fs::write(self.beside("held"), format!("{name}:{number}")).expect("written");
+        fs::write(self.hits_file(), "").expect("written");
+    }
+
+    /// Waits until somebody is held.
+    ///
+    /// # Panics
+    /// Where nobody comes.
+    pub fn wait_for_held(&self) {
+        until("somebody comes to the point", Duration::from_secs(60), || {
+            self.beside("holding").exists().then_some(())
+        });
+    }
+
+    /// Waits until this point was passed while somebody is held.
+    ///
+    /// # Panics
+    /// Where it is not.
+    pub fn wait_for_hit(&self, name: &str) {
+        until(&format!("{name} is passed"), Duration::from_secs(60), || {
+            self.hits().iter().any(|(hit, _)| hit == name).then_some(())
+        });
+    }
+
     /// Nobody stops any more.
     pub fn disarm(&self) {
-        for file in [self.beside("asked"), self.beside("stopped"), self.hits_file()] {
+        for ending in ["asked", "stopped", "held", "holding"] {
             // Not all of them are there.
-            let _ = fs::remove_file(file);
+            let _ = fs::remove_file(self.beside(ending));
         }
+        let _ = fs::remove_file(self.hits_file());
     }
 
     /// Every hit so far, with its number among those of the same name.

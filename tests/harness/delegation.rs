@@ -62,6 +62,15 @@ impl Rig {
     /// Where the session does not come up.
     #[must_use]
     pub fn of(model: Model, more: &[(&str, &str)]) -> Self {
+        Self::instructed(model, more, &json!([]))
+    }
+
+    /// With this model, and a session that is given these skills.
+    ///
+    /// # Panics
+    /// Where the session does not come up.
+    #[must_use]
+    pub fn instructed(model: Model, more: &[(&str, &str)], skills: &Value) -> Self {
         let url = model.url();
         let mut settings = vec![
             ("CLAUDE_TOOLS_DEEPSEEK_URL", url.as_str()),
@@ -93,9 +102,10 @@ impl Rig {
         git(&source, &["add", "-A"]);
         git(&source, &["commit", "-qm", "first"]);
         let start = json!({
-            "prompt": "p", "idempotency_key": key(), "working_directory": source,
+            "prompt": "p", "idempotency_key": key(), "working_directory": source, "skill_contexts": skills,
             "capability_profile": "worktree_write", "subagent_policy": "deepseek_explicit", "wait_seconds": 50,
         });
+        crate::http::listen_to(gateway.client.address);
         let view = gateway.client.call("native_session_start", &start).expect("a session");
         let mut session = Session::of(&gateway.client, view);
         session.turn();

@@ -1,8 +1,10 @@
 //! One HTTP/1.1 exchange over a connection of its own, with nothing between the test and the bytes.
 
 use std::{
+    collections::BTreeMap,
     io::{self, BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -47,6 +49,26 @@ impl Response {
     }
 }
 
+/// What came out of the servers that a test listens to.
+static HEARD: Mutex<BTreeMap<SocketAddr, Vec<Response>>> = Mutex::new(BTreeMap::new());
+
+/// From here on every answer of this server to this process is kept.
+///
+/// # Panics
+/// Where another test panicked in the middle of an answer.
+pub fn listen_to(address: SocketAddr) {
+    HEARD.lock().expect("a lock").entry(address).or_default();
+}
+
+/// What was kept, whole.
+///
+/// # Panics
+/// Where another test panicked in the middle of an answer.
+#[must_use]
+pub fn heard(address: SocketAddr) -> Vec<Response> {
+    HEARD.lock().expect("a lock").get(&address).cloned().unwrap_or_default()
+}
+
 /// Connects, sends, reads to the end of the answer.
 ///
 /// # Errors
@@ -54,7 +76,11 @@ impl Response {
 pub fn exchange(address: SocketAddr, request: &Request<'_>) -> io::Result<Response> {
     let mut stream = send(address, request)?;
     let mut reader = BufReader::new(&mut stream);
-    read_response(&mut reader)
+    let response = read_response(&mut reader)?;
+    if let Some(heard) = HEARD.lock().map_err(|_| io::ErrorKind::Other)?.get_mut(&address) {
+        heard.push(response.clone());
+    }
+    Ok(response)
 }
 
 /// Connects and sends, and hands over the connection: dropping it is a client that went away.

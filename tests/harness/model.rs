@@ -141,6 +141,14 @@ impl Model {
         self.shared.more.notify_all();
     }
 
+    /// Takes back what nobody asked for yet.
+    ///
+    /// # Panics
+    /// Where a thread of the server panicked.
+    pub fn forget_answers(&self) {
+        self.shared.answers.lock().expect("a lock").clear();
+    }
+
     /// Its address as a setting.
     #[must_use]
     pub fn url(&self) -> String {
