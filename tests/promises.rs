@@ -30,6 +30,9 @@ mod subagent_crash;
 mod subagent_endpoint;
 #[cfg(feature = "crash-points")]
 mod subagent_races;
+mod undo;
+#[cfg(feature = "crash-points")]
+mod undo_crash;
 mod walls;
 mod worktree;
 mod writing;

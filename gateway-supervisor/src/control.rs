@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::session::view::SessionView;
-pub use answer::{Overview, SessionCounts, SessionLine, WorktreeLine};
+pub use answer::{Overview, SessionCounts, SessionLine, Undone, WorktreeLine};
 
 /// Connections served at once: people and a page, not a crowd.
 const CONNECTIONS: usize = 32;
@@ -59,6 +59,12 @@ pub trait Owner: Clone + Send + Sync + 'static {
         session: SessionId,
         reason: Option<String>,
     ) -> impl Future<Output = Result<SessionView, Failure>> + Send;
+    /// Puts back what stood before one change, named by its action's id or the beginning of it.
+    fn undo(
+        &self,
+        session: SessionId,
+        action: String,
+    ) -> impl Future<Output = Result<Undone, Failure>> + Send;
 }
 
 /// Serves the owner until `drain` is cancelled; then no new request is begun and open ones get their answer.
@@ -143,6 +149,9 @@ async fn perform<O: Owner>(request: ControlRequest, owner: &O) -> ControlAnswer 
         }
         ControlRequest::Stop { session, reason } => {
             owner.stop_by_owner(session, reason).await.map(|view| answer::view(&view))
+        }
+        ControlRequest::Undo { session, action } => {
+            owner.undo(session, action).await.map(|undone| answer::object(&undone))
         }
     };
     match body {

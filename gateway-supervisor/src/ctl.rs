@@ -12,6 +12,7 @@ mod page;
 mod select;
 mod sessions;
 mod skill;
+mod undo;
 mod worktrees;
 
 use std::{
@@ -127,6 +128,11 @@ fn perform(command: &Command, config: &Config) -> Result<Report, CtlError> {
             let session = select::session(config, id)?;
             let body = client::ask(config, &ControlRequest::Stop { session, reason: reason.clone() })?;
             Ok(Report::done(body.clone(), sessions::stopped(&body)))
+        }
+        Command::Undo { id, action } => {
+            let session = select::session(config, id)?;
+            let body = client::ask(config, &ControlRequest::Undo { session, action: action.clone() })?;
+            Ok(Report::done(body.clone(), undo::undone(&body)))
         }
         Command::Ledger { id, view } => ledger::view(config, id, view),
         Command::Worktree { command: WorktreeCommand::List } => {

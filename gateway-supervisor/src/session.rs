@@ -15,5 +15,6 @@ pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod stop;
 pub(crate) mod summary;
+pub(crate) mod undo;
 pub mod view;
 pub(crate) mod wait;

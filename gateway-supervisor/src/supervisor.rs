@@ -8,6 +8,7 @@ mod owner;
 pub mod serve;
 mod signals;
 mod six;
+mod undo;
 mod worktrees;
 
 #[cfg(test)]

@@ -5,3 +5,4 @@ pub(crate) mod link;
 pub(crate) mod orphans;
 pub(crate) mod place;
 pub(crate) mod spawn;
+pub(crate) mod undo;

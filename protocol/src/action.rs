@@ -51,6 +51,25 @@ pub enum Effect {
         /// The sub-session.
         subsession_id: SubsessionId,
     },
+    /// A file is taken away: the undo of the action that made it.
+    Remove(PreparedRemoval),
+}
+
+/// A file that is about to be taken away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedRemoval {
+    /// The file, relative to the session's root.
+    pub path: PathBuf,
+    /// Digest of the content it has.
+    pub before: Digest,
+    /// Bytes it has.
+    pub bytes: u64,
+    /// Its permission bits, with which it is put back where the removal is undone.
+    pub mode: u32,
+    /// The name that it gets, in its directory, before it goes.
+    pub temporary: String,
+    /// Directories that go with it where nothing else is in them, relative to the root, outermost first.
+    pub directories: Vec<PathBuf>,
 }
 
 /// A file's change, staged beside it and not yet in its place.

@@ -78,6 +78,12 @@ codes! {
         ShuttingDown = "shutting_down",
         /// A fault of the gateway itself.
         Internal = "internal",
+        /// A file does not hold what it was to hold.
+        StaleRead = "stale_read",
+        /// The change was not made.
+        NotApplied = "not_applied",
+        /// Whether the change was made can't be known.
+        Indeterminate = "indeterminate",
     }
 }
 

@@ -44,6 +44,8 @@ pub enum Facts {
     },
     /// A command ran.
     Ran(CommandRun),
+    /// A file was taken away, with the content that stood there.
+    Removed(FileVersion),
 }
 
 /// One content of one file.

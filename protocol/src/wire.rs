@@ -14,3 +14,4 @@ pub mod launch;
 pub mod outbox;
 pub mod to_supervisor;
 pub mod to_worker;
+pub mod undo;

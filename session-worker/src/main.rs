@@ -17,6 +17,7 @@ mod server;
 mod state;
 mod subagent;
 mod top_level;
+mod undo;
 mod walls;
 mod worker;
 
@@ -31,7 +32,7 @@ const LAST: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     sandbox_profiles::launch::helper_main_if_asked();
-    if let Some(code) = walls::answer_if_asked() {
+    if let Some(code) = walls::answer_if_asked().or_else(undo::carry_out_if_asked) {
         return code;
     }
     match work() {

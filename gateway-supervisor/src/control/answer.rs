@@ -3,7 +3,9 @@
 //! Invariant: fields are only ever added.
 
 use protocol::{
+    digest::Digest,
     failure::{ErrorCode, Failure},
+    id::{ActionId, SessionId, SubsessionId},
     limits::FRAME_BYTES,
     profile::Profile,
     session::Status,
@@ -110,6 +112,32 @@ pub struct WorktreeLine {
     pub source_directory: String,
     /// The commands by which its owner takes the work over.
     pub take_over: String,
+}
+
+/// An undo that is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Undone {
+    /// The session.
+    pub native_session_id: SessionId,
+    /// The undo's own action, by which it can be undone itself.
+    pub action_id: ActionId,
+    /// The change that it undid.
+    pub undoes: ActionId,
+    /// The sub-session whose change that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subsession_id: Option<SubsessionId>,
+    /// The file.
+    pub path: String,
+    /// SHA-256 of what stood there; none where no file did.
+    pub before: Option<Digest>,
+    /// SHA-256 of what stands there now; none where the file was taken away.
+    pub after: Option<Digest>,
+    /// `applied`, or `already_undone` where an earlier call did it.
+    pub outcome: &'static str,
+    /// When it was done; RFC 3339, UTC.
+    pub at: String,
+    /// What else is to be known.
+    pub notes: Vec<String>,
 }
 
 impl From<&SessionView> for SessionLine {

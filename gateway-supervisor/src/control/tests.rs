@@ -96,6 +96,10 @@ impl Owner for One {
     async fn stop_by_owner(&self, session: SessionId, _: Option<String>) -> Result<SessionView, Failure> {
         self.show(session).await
     }
+
+    async fn undo(&self, session: SessionId, _: String) -> Result<Undone, Failure> {
+        Err(crate::session::refusal::no_session(&session.to_string()))
+    }
 }
 
 struct Served {

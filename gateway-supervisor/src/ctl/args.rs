@@ -5,7 +5,7 @@ use std::{env, io::IsTerminal, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-/// Look at the gateway and its sessions, and stop them.
+/// Look at the gateway and its sessions, stop them, and undo what they changed.
 #[derive(Debug, Parser)]
 #[command(name = "gatewayctl", version, arg_required_else_help = true)]
 pub(super) struct Arguments {
@@ -35,6 +35,13 @@ pub(super) enum Command {
         /// Why, for the records.
         #[arg(long)]
         reason: Option<String>,
+    },
+    /// Put back what stood in a file before one change of a session. Refused where the file was changed since.
+    Undo {
+        /// The session's id, or the beginning of it.
+        id: String,
+        /// The change's action id, or the beginning of it: gatewayctl ledger ID --diff lists them. An undo has one too.
+        action: String,
     },
     /// What a session's journal holds. Needs no running gateway.
     Ledger {

@@ -12,12 +12,10 @@ use std::{
 use protocol::{
     digest::Digest,
     id::{SessionId, SubsessionId},
+    place::VERSIONS,
 };
 
 use super::changes::Author;
-
-/// What contents are kept in, below a session's folder or a sub-session's.
-const FOLDER: &str = "blobs";
 
 /// Where a session keeps its sub-sessions' folders.
 const SUBSESSIONS: &str = "subsessions";
@@ -65,7 +63,7 @@ impl Blobs {
     /// Those of a session in this state directory.
     pub(crate) fn of_session(state: &Path, session: SessionId) -> Self {
         let own = state.join("sessions").join(session.to_string());
-        let mut shelves = vec![Shelf { author: Author::Session, folder: own.join(FOLDER) }];
+        let mut shelves = vec![Shelf { author: Author::Session, folder: own.join(VERSIONS) }];
         let subsessions = own.join(SUBSESSIONS);
         let mut ids: Vec<SubsessionId> = fs::read_dir(&subsessions)
             .into_iter()
@@ -75,7 +73,7 @@ impl Blobs {
         ids.sort_unstable();
         shelves.extend(ids.into_iter().map(|id| Shelf {
             author: Author::Subsession(id),
-            folder: subsessions.join(id.to_string()).join(FOLDER),
+            folder: subsessions.join(id.to_string()).join(VERSIONS),
         }));
         Self(shelves)
     }
@@ -99,6 +97,13 @@ impl Blobs {
             }
         }
         Err(lost)
+    }
+}
+
+impl Blobs {
+    /// The file that keeps a content; none where no shelf has one. What it holds is not looked at.
+    pub(crate) fn place(&self, digest: Digest) -> Option<PathBuf> {
+        self.0.iter().map(|shelf| shelf.path(digest)).find(|path| path.is_file())
     }
 }
 

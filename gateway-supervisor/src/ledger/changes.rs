@@ -2,10 +2,11 @@
 //!
 //! Invariant: pure; whoever asks reads the records.
 
-use std::path::{Path, PathBuf};
+use std::{collections::HashMap, path::PathBuf};
 
 use protocol::{
-    action::{Action, Effect, Prepared, PreparedWrite, Resolution},
+    action::{Action, Effect, Prepared, Resolution},
+    digest::Digest,
     failure::ToolErrorCode,
     id::{ActionId, SubsessionId},
     receipt::{Facts, NOT_KEPT, Receipt},
@@ -23,6 +24,11 @@ pub(crate) enum Author {
     Session,
     /// A sub-session of it.
     Subsession(SubsessionId),
+    /// The owner, who undid another change.
+    Owner {
+        /// That change.
+        undoes: ActionId,
+    },
 }
 
 /// How a change ended.
@@ -47,10 +53,20 @@ pub(crate) struct Change {
     pub(crate) author: Author,
     /// When it was prepared.
     pub(crate) at: Timestamp,
-    /// The file, relative to the session's root, and what it was to become.
-    pub(crate) write: PreparedWrite,
+    /// The file, relative to the session's root.
+    pub(crate) file: PathBuf,
     /// The file's canonical path where a receipt names it, else its place below the root.
     pub(crate) path: String,
+    /// What stood there before; none is no file.
+    pub(crate) before: Option<Digest>,
+    /// What stands there afterwards; none is no file.
+    pub(crate) after: Option<Digest>,
+    /// Bytes before and afterwards.
+    pub(crate) bytes: (u64, u64),
+    /// Permission bits of a file that was taken away.
+    pub(crate) mode: Option<u32>,
+    /// Directories that were made on its way, relative to the root, outermost first.
+    pub(crate) made_directories: Vec<PathBuf>,
     /// How it ended.
     pub(crate) standing: Standing,
     /// Whether its versions could be kept, as far as is known.
@@ -62,8 +78,8 @@ pub(crate) struct Change {
 pub(crate) struct Known {
     /// Its id.
     pub(crate) action_id: ActionId,
-    /// Its tool.
-    pub(crate) tool: ToolName,
+    /// Its tool; none where it is an undo.
+    pub(crate) tool: Option<ToolName>,
 }
 
 /// The changes of one session and its sub-sessions, in the order in which they were prepared.
@@ -72,6 +88,23 @@ pub(crate) struct Changes {
     root: PathBuf,
     actions: Vec<Known>,
     changes: Vec<Change>,
+    /// What each undo undoes.
+    undos: HashMap<ActionId, ActionId>,
+}
+
+impl Change {
+    /// The sub-session that made it.
+    pub(crate) fn subsession(&self) -> Option<SubsessionId> {
+        match self.author {
+            Author::Subsession(id) => Some(id),
+            Author::Session | Author::Owner { .. } => None,
+        }
+    }
+
+    /// The contents that it names.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = Digest> {
+        self.before.into_iter().chain(self.after)
+    }
 }
 
 impl Changes {
@@ -87,6 +120,39 @@ impl Changes {
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter()
+    }
+
+    /// Every action, in the order in which they were allowed.
+    pub(crate) fn actions(&self) -> &[Known] {
+        &self.actions
+    }
+
+    /// The change that this action made or was to make.
+    pub(crate) fn change(&self, action_id: ActionId) -> Option<&Change> {
+        self.changes.iter().find(|change| change.action_id == action_id)
+    }
+
+    /// The undo by which this change is undone now; none where it stands, or where that undo was undone itself.
+    pub(crate) fn undone_by(&self, action_id: ActionId) -> Option<&Change> {
+        // An undo comes after what it undoes: this ends.
+        self.changes
+            .iter()
+            .rev()
+            .find(|undo| undo.author == Author::Owner { undoes: action_id } && self.stands(undo))
+    }
+
+    /// Whether it was made and is not undone.
+    pub(crate) fn stands(&self, change: &Change) -> bool {
+        change.standing == Standing::Applied && self.undone_by(change.action_id).is_none()
+    }
+
+    /// The sub-session whose change this is, or whose change it undoes.
+    pub(crate) fn origin(&self, change: &Change) -> Option<SubsessionId> {
+        let mut change = change;
+        while let Author::Owner { undoes } = change.author {
+            change = self.change(undoes)?;
+        }
+        change.subsession()
     }
 
     fn take(&mut self, record: &Record) {
@@ -123,31 +189,60 @@ impl Changes {
             | Entry::Recovered { .. }
             | Entry::StopRequested { .. }
             | Entry::Stopped => {}
+            Entry::UndoBegun(begun) => {
+                self.actions.push(Known { action_id: begun.action_id, tool: None });
+                self.undos.insert(begun.action_id, begun.undoes);
+            }
+            Entry::UndoPrepared { prepared } => {
+                if let Some(undoes) = self.undos.get(&prepared.action_id) {
+                    self.prepared(prepared, Author::Owner { undoes: *undoes });
+                }
+            }
+            Entry::UndoReceipt { receipt } => self.received(receipt),
         }
     }
 
     fn called(&mut self, action: &Action) {
-        self.actions.push(Known { action_id: action.action_id, tool: action.tool });
+        self.actions.push(Known { action_id: action.action_id, tool: Some(action.tool) });
     }
 
     fn prepared(&mut self, prepared: &Prepared, author: Author) {
-        let Effect::Write(write) = &prepared.effect else { return };
-        self.changes.push(Change {
+        let mut change = Change {
             action_id: prepared.action_id,
             author,
             at: prepared.prepared_at,
-            path: shown(&self.root.join(&write.path)),
-            write: write.clone(),
+            file: PathBuf::new(),
+            path: String::new(),
+            before: None,
+            after: None,
+            bytes: (0, 0),
+            mode: None,
+            made_directories: Vec::new(),
             standing: Standing::Open,
             kept: true,
-        });
+        };
+        match &prepared.effect {
+            Effect::Write(write) => {
+                change.file.clone_from(&write.path);
+                (change.before, change.after, change.bytes) = (write.before, Some(write.after), write.bytes);
+                change.made_directories.clone_from(&write.made_directories);
+            }
+            Effect::Remove(removal) => {
+                change.file.clone_from(&removal.path);
+                (change.before, change.bytes) = (Some(removal.before), (removal.bytes, 0));
+                change.mode = Some(removal.mode);
+            }
+            Effect::Command { .. } | Effect::Subsession { .. } => return,
+        }
+        change.path = self.root.join(&change.file).to_string_lossy().into_owned();
+        self.changes.push(change);
     }
 
     fn received(&mut self, receipt: &Receipt) {
         let Some(change) = self.open(receipt.action_id) else { return };
         change.standing = match &receipt.facts {
-            Facts::Wrote { after, .. } => {
-                change.path.clone_from(&after.path);
+            Facts::Wrote { after: version, .. } | Facts::Removed(version) => {
+                change.path.clone_from(&version.path);
                 Standing::Applied
             }
             Facts::None | Facts::Observed(_) | Facts::Ran(_)
@@ -175,8 +270,4 @@ impl Changes {
         let is_it = |change: &&mut Change| change.action_id == action_id && change.standing == Standing::Open;
         self.changes.iter_mut().find(is_it)
     }
-}
-
-fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }

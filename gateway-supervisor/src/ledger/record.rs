@@ -189,6 +189,31 @@ pub enum Entry {
     },
     /// Nothing of the session runs any more, for good.
     Stopped,
+    /// The owner undoes a change: it is allowed, and is an action of its own from here on.
+    UndoBegun(UndoBegun),
+    /// The undo is about to have its effect.
+    UndoPrepared {
+        /// The prepared action.
+        prepared: Prepared,
+    },
+    /// The undo is done, or was refused by what stands there. An interrupted one is `Resolved`.
+    UndoReceipt {
+        /// Its receipt.
+        receipt: Receipt,
+    },
+}
+
+/// An undo that may happen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoBegun {
+    /// The undo's own action.
+    pub action_id: ActionId,
+    /// The change that it undoes: an action's, or an undo's.
+    pub undoes: ActionId,
+    /// The sub-session that made the change; none where the session or the owner did.
+    pub subsession_id: Option<SubsessionId>,
+    /// The file, relative to the session's root.
+    pub path: PathBuf,
 }
 
 /// What a session is born with.

@@ -27,7 +27,7 @@ pub struct Summary {
     pub updated_at: Timestamp,
     /// Where it works.
     pub working_directory: PathBuf,
-    /// Whether a worker of it may be alive: such a session is looked after at every start of the supervisor.
+    /// Whether a worker of it may be alive, or an undo is open: such a session is looked after at every start of the supervisor.
     pub live: bool,
     /// The key of the `start` that made it.
     pub idempotency_key: IdempotencyKey,

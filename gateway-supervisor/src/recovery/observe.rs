@@ -30,12 +30,18 @@ pub(crate) fn findings(workspace: &Workspace, prepared: &[Prepared]) -> Findings
 
 fn observe(root: &Path, prepared: &Prepared) -> Observed {
     match &prepared.effect {
-        Effect::Write(write) => match digest(root, &write.path) {
-            Ok(observed) => observed,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Observed::Absent,
-            Err(error) => Observed::Unreadable(error.kind().to_string()),
-        },
+        Effect::Write(write) => file(root, &write.path),
+        Effect::Remove(removal) => file(root, &removal.path),
         Effect::Command { .. } | Effect::Subsession { .. } => Observed::Nothing,
+    }
+}
+
+/// What stands at a path below the root. Blocks on the file system.
+pub(crate) fn file(root: &Path, relative: &Path) -> Observed {
+    match digest(root, relative) {
+        Ok(observed) => observed,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Observed::Absent,
+        Err(error) => Observed::Unreadable(error.kind().to_string()),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: pure and total; nothing is run again to find out.
 
 use protocol::{
-    action::{Effect, Prepared, PreparedWrite, Resolution},
+    action::{Effect, Prepared, Resolution},
     digest::Digest,
 };
 
@@ -23,7 +23,8 @@ pub(crate) enum Observed {
 /// What an interrupted action did.
 pub(crate) fn resolve(prepared: &Prepared, observed: &Observed) -> (Resolution, String) {
     match &prepared.effect {
-        Effect::Write(write) => written(write, observed),
+        Effect::Write(write) => changed((write.before, Some(write.after)), observed),
+        Effect::Remove(removal) => changed((Some(removal.before), None), observed),
         Effect::Command { .. } => {
             (Resolution::Indeterminate, "a command without a receipt: what it did can't be told".to_owned())
         }
@@ -35,7 +36,8 @@ pub(crate) fn resolve(prepared: &Prepared, observed: &Observed) -> (Resolution, 
     }
 }
 
-fn written(write: &PreparedWrite, observed: &Observed) -> (Resolution, String) {
+/// A file that was to change from one content to another; none is no file.
+fn changed((before, after): (Option<Digest>, Option<Digest>), observed: &Observed) -> (Resolution, String) {
     let (found, text) = match observed {
         Observed::Absent => (None, "no file is there".to_owned()),
         Observed::Content(digest) => (Some(*digest), format!("the file's content is {digest}")),
@@ -44,9 +46,9 @@ fn written(write: &PreparedWrite, observed: &Observed) -> (Resolution, String) {
         }
         Observed::Nothing => return (Resolution::Indeterminate, "nobody looked at the file".to_owned()),
     };
-    if found == Some(write.after) {
+    if found == after {
         (Resolution::Applied, text)
-    } else if found == write.before {
+    } else if found == before {
         (Resolution::NotApplied, text)
     } else {
         (Resolution::Indeterminate, format!("{text}, which is neither the one before nor the one after"))
@@ -57,7 +59,11 @@ fn written(write: &PreparedWrite, observed: &Observed) -> (Resolution, String) {
 mod tests {
     use std::path::PathBuf;
 
-    use protocol::{id::ActionId, timestamp::Timestamp};
+    use protocol::{
+        action::{PreparedRemoval, PreparedWrite},
+        id::ActionId,
+        timestamp::Timestamp,
+    };
 
     use super::*;
 
@@ -94,6 +100,23 @@ mod tests {
             (Some(new), Observed::Content(new), Resolution::Applied),
         ] {
             assert_eq!(resolve(&write(before, new), &observed).0, expected, "{before:?} {observed:?}");
+        }
+        for (observed, expected) in [
+            (Observed::Absent, Resolution::Applied),
+            (Observed::Content(old), Resolution::NotApplied),
+            (Observed::Content(other), Resolution::Indeterminate),
+            (unreadable(), Resolution::Indeterminate),
+        ] {
+            let removal = PreparedRemoval {
+                path: PathBuf::from("a"),
+                before: old,
+                bytes: 3,
+                mode: 0o644,
+                temporary: "t".into(),
+                directories: vec![],
+            };
+            let prepared = Prepared { effect: Effect::Remove(removal), ..write(None, new) };
+            assert_eq!(resolve(&prepared, &observed).0, expected, "{observed:?}");
         }
         let command = Prepared {
             effect: Effect::Command { argv: vec!["true".into()], cwd: PathBuf::from("/") },

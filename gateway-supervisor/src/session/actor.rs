@@ -8,8 +8,13 @@ mod calls;
 mod handle;
 mod happenings;
 mod steps;
+mod undoing;
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use protocol::{timestamp::Timestamp, tool::ToolName, wire::to_worker::ToWorker};
 use tokio::{
@@ -27,12 +32,14 @@ use super::{
 use crate::{
     lease::LeaseClock,
     ledger::{
-        LedgerError,
+        Durable, LedgerError,
         record::{Entry, Record},
     },
     supervisor::house::House,
     worker::carrier::Happening,
 };
+
+pub(crate) use undoing::{Begun, UndoAsk};
 
 pub(crate) use handle::{Answer, Ask, Committed, Handle, Pulse, Shown, TaskGone};
 
@@ -64,6 +71,8 @@ pub(super) struct Actor {
     stalled: VecDeque<Happening>,
     /// Recoveries that wait until the worker of the expired lease is gone.
     deferred: Vec<(Box<Command>, Answer)>,
+    /// Held by the one who carries the open undo.
+    undoing: Weak<()>,
     pause_until: Option<Instant>,
     lease_told: Timestamp,
     waiters: Arc<Waiters>,
@@ -92,6 +101,7 @@ pub(crate) fn open(house: Arc<House>, state: State) -> Handle {
         happenings,
         stalled: VecDeque::new(),
         deferred: Vec::new(),
+        undoing: Weak::new(),
         pause_until: None,
         lease_told: Timestamp(0),
         waiters: Arc::clone(&waiters),
@@ -108,7 +118,7 @@ fn pulse(state: &State) -> Pulse {
         turn: state.open_turn().map(|turn| turn.turn_id),
         lease: state.lease.lease_id,
         revision: state.revision,
-        unsettled: state.launch().is_some(),
+        unsettled: state.launch().is_some() || state.undo.is_some(),
         attached: state.runtime_attached(),
     }
 }
@@ -138,10 +148,11 @@ impl Actor {
     async fn settle(&mut self) {
         self.converge().await;
         self.take_deferred().await;
-        let now = Pulse {
-            unsettled: self.state.launch().is_some() && !matches!(self.wire, Wire::Up(_)),
-            ..pulse(&self.state)
-        };
+        if self.undo_is_cut_off() && self.pause_until.is_none() {
+            self.resolve_undo().await;
+        }
+        let unreached = self.state.launch().is_some() && !matches!(self.wire, Wire::Up(_));
+        let now = Pulse { unsettled: unreached || self.undo_is_cut_off(), ..pulse(&self.state) };
         self.pulse.send_if_modified(|shown| {
             let changed = *shown != now;
             *shown = now;
@@ -151,7 +162,7 @@ impl Actor {
 
     fn may_go(&self) -> bool {
         let waits = self.waiters.taken() > 0;
-        self.state.ended() && !waits && self.last_call.elapsed() >= LINGER
+        self.state.ended() && self.state.undo.is_none() && !waits && self.last_call.elapsed() >= LINGER
     }
 
     /// The worker goes on alone, until the next supervisor finds it.
@@ -193,6 +204,11 @@ impl Actor {
 
     /// Records entries, all or none, and only then shows them in the state.
     async fn record(&mut self, entries: Vec<Entry>) -> Result<(), LedgerError> {
+        self.append(entries).await.map(drop)
+    }
+
+    /// As [`Actor::record`], with the durable records.
+    async fn append(&mut self, entries: Vec<Entry>) -> Result<Vec<Durable<Record>>, LedgerError> {
         let at = Timestamp::now();
         let records = entries.into_iter().map(|entry| Record { at, entry }).collect();
         let durable = self.house.ledger.append(self.state.birth.session_id, records).await?;
@@ -202,7 +218,7 @@ impl Actor {
         self.clock.set_recorded(self.state.lease.expires_at);
         let summary = super::summary::of(&self.state);
         self.house.ledger.describe(self.state.birth.session_id, summary);
-        Ok(())
+        Ok(durable)
     }
 
     /// As [`Actor::record`], for what has to be recorded whoever asks: where the ledger refuses, it is asked again later.

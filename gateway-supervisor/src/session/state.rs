@@ -3,11 +3,13 @@
 //! Invariant: it changes by [`State::apply`] alone, and only by records that are durable.
 
 mod accept;
+mod earlier;
 mod fold;
 mod loss;
 mod observed;
 mod standing;
 mod subsessions;
+mod undo;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -34,6 +36,7 @@ pub(crate) use accept::Accepted;
 pub(crate) use loss::Findings;
 pub(crate) use observed::Observed;
 pub(crate) use subsessions::Subsession;
+pub(crate) use undo::OpenUndo;
 
 use crate::ledger::record::Created;
 
@@ -70,6 +73,10 @@ pub(crate) struct State {
     pub(crate) observed: Observed,
     /// Its sub-sessions, the oldest first.
     pub(crate) subsessions: Vec<Subsession>,
+    /// The undo that has no outcome yet.
+    pub(crate) undo: Option<OpenUndo>,
+    /// The number of the newest record of an undo; 0 where there is none.
+    pub(crate) newest_undo: u64,
     /// What must be acknowledged or mended.
     pub(crate) trouble: Trouble,
     /// Why the newest start failed.

@@ -30,7 +30,8 @@ pub(crate) fn of(state: &State) -> Summary {
         created_at: state.born_at,
         updated_at: state.changed_at,
         working_directory: state.birth.workspace.root.clone(),
-        live: !state.ended() && (working || matches!(state.life, Life::Stopping(_))),
+        // An undo that was cut off is looked after also where the session has ended.
+        live: state.undo.is_some() || !state.ended() && (working || matches!(state.life, Life::Stopping(_))),
         idempotency_key: state.birth.idempotency_key.clone(),
         input: state.birth.input,
         terminal: state.ended(),

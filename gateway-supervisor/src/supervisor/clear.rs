@@ -11,7 +11,7 @@ use std::{
 
 use protocol::{action::Resolution, place::UNFINISHED, workspace::Workspace};
 
-pub(crate) use staged::Leftover;
+pub(crate) use staged::{Leftover, PreparedChange};
 
 use crate::{session::state::Findings, workspace::identity};
 
@@ -25,7 +25,11 @@ pub(crate) fn after_writes(workspace: &Workspace, left: &[Leftover], findings: &
         let finding = findings.get_mut(&leftover.action_id);
         let found: Option<Resolution> = finding.as_ref().map(|(resolution, _)| *resolution);
         match (staged::clear(&workspace.root, leftover, found), finding) {
-            (Ok(Some(kept)), Some((_, detail))) => {
+            (Ok(Some(kept)), Some((resolution, detail))) => {
+                if matches!(leftover.prepared, Some(PreparedChange::Removal(_))) {
+                    // What was moved aside was not what was to go, and is not back in its place.
+                    *resolution = Resolution::Indeterminate;
+                }
                 detail.push_str(&format!("; another program's version was kept beside it as {kept}"));
             }
             (Ok(Some(kept)), None) => tracing::warn!(kept, "something that nothing explains was kept"),

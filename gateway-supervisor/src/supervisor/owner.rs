@@ -8,7 +8,7 @@ use protocol::{
 
 use super::gateway::Gateway;
 use crate::{
-    control::{Overview, Owner, SessionCounts, SessionLine, WorktreeLine},
+    control::{Overview, Owner, SessionCounts, SessionLine, Undone, WorktreeLine},
     session::{
         actor::{Ask, Shown},
         refusal, show,
@@ -80,6 +80,10 @@ impl Owner for Gateway {
 
     async fn remove_worktree(&self, session: SessionId) -> Result<WorktreeLine, Failure> {
         self.end_worktree(session).await
+    }
+
+    async fn undo(&self, session: SessionId, action: String) -> Result<Undone, Failure> {
+        self.undo_change(session, action).await
     }
 
     async fn stop_by_owner(

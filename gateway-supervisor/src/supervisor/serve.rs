@@ -103,7 +103,8 @@ fn shut() -> u32 {
 
 async fn run(config: Config, umask: u32) -> Result<(), ServeFailure> {
     let mut signals = Signals::take().map_err(system("taking signals"))?;
-    let spawner = Box::new(Program(worker()?));
+    let worker = worker()?;
+    let spawner = Box::new(Program(worker.clone()));
     let ledger = Ledger::open(&config.state, summary::summarise)?;
     let keys = InstallKey::open(&config.state).map_err(system("opening the install key"))?;
     let bearer = Arc::new(Bearer::open(&config.state)?);
@@ -118,7 +119,7 @@ async fn run(config: Config, umask: u32) -> Result<(), ServeFailure> {
         DoorConfig { response: config.response, text: config.text, ..DoorConfig::default() },
     );
     let gateway =
-        Gateway::new(House { config, ledger, keys, umask, spawner }, mcp_url.clone(), drain.clone());
+        Gateway::new(House { config, ledger, keys, umask, spawner, worker }, mcp_url.clone(), drain.clone());
 
     tokio::select! {
         () = gateway.attach() => {}

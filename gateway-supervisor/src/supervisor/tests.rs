@@ -209,7 +209,8 @@ async fn open(folder: PathBuf, lease: Duration, fakes: Fakes) -> Gateway {
         state: state.clone(),
     };
     let keys = InstallKey::open(&state).unwrap();
-    let house = House { config, ledger, keys, umask: 0o022, spawner: Box::new(fakes) };
+    let worker = folder.join("no-such-program");
+    let house = House { config, ledger, keys, umask: 0o022, spawner: Box::new(fakes), worker };
     let gateway = Gateway::new(house, "http://127.0.0.1:0/mcp".into(), CancellationToken::new());
     gateway.attach().await;
     gateway

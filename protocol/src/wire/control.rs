@@ -31,6 +31,13 @@ pub enum ControlRequest {
         /// Why, in the owner's words.
         reason: Option<String>,
     },
+    /// Puts back what stood before one change of a session.
+    Undo {
+        /// The session.
+        session: SessionId,
+        /// The change's action id, or its unique beginning.
+        action: String,
+    },
 }
 
 /// The answer to a [`ControlRequest`].

@@ -14,7 +14,7 @@ use super::{
     to_worker::{StopReason, ToWorker},
 };
 use crate::{
-    action::{Action, Effect, Prepared, PreparedWrite, Resolution},
+    action::{Action, Effect, Prepared, PreparedRemoval, PreparedWrite, Resolution},
     canonical::CanonicalJson,
     digest::{Digest, hex},
     failure::ToolErrorCode,
@@ -113,6 +113,10 @@ fn receipts() -> Vec<(&'static str, Receipt)> {
         ("timed_out", with(ran(CommandEnd::TimedOut(120)))),
         ("stopped", with(ran(CommandEnd::Stopped))),
         ("not_started", with(ran(CommandEnd::NotStarted))),
+        (
+            "removed",
+            with(Facts::Removed(FileVersion { path: "/p/b".into(), sha256: digest(0xee), bytes: 3 })),
+        ),
         ("plain", plain),
     ]
 }
@@ -126,8 +130,17 @@ fn effects() -> Vec<(&'static str, Effect)> {
         temporary: ".tmp".into(),
         made_directories: vec!["src".into()],
     };
+    let removal = PreparedRemoval {
+        path: "src/b".into(),
+        before: digest(0xee),
+        bytes: 3,
+        mode: 0o644,
+        temporary: ".tmp".into(),
+        directories: vec!["src".into()],
+    };
     vec![
         ("write", Effect::Write(write)),
+        ("remove", Effect::Remove(removal)),
         ("command", Effect::Command { argv: vec!["ls".into(), "-l".into()], cwd: "/p".into() }),
         ("subsession", Effect::Subsession { subsession_id: SubsessionId::from_bytes([0x44; 16]) }),
     ]

@@ -7,6 +7,7 @@
 //! Unsynced::prepared            what is recorded before anything of the project changes
 //! Unsynced::sync                the same on the disk; may be while it is recorded
 //! Staged::commit(recorded)      compare, exchange, verify, sync; only with the record in hand
+//! Current::removal, commit      the same for a file that is taken away: an undo of what made it
 //! observe                       what stands there now, where that is not known
 //! ```
 //!
@@ -23,6 +24,7 @@ mod commit;
 mod current;
 mod observe;
 mod refusal;
+mod removal;
 mod staged;
 mod sys;
 mod target;
@@ -36,7 +38,8 @@ pub(crate) use self::{
     current::Current,
     observe::Observed,
     refusal::Refusal,
-    staged::{NewModes, Staged},
+    removal::Removal,
+    staged::{NewModes, Staged, Unsynced},
     target::Root,
     temp_name::TempName,
 };

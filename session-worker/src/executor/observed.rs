@@ -28,7 +28,7 @@ impl Observations {
     pub(crate) fn note(&self, receipt: &Receipt) {
         let version = match &receipt.facts {
             Facts::Observed(version) | Facts::Wrote { after: version, .. } => version,
-            Facts::None | Facts::Ran(_) => return,
+            Facts::None | Facts::Ran(_) | Facts::Removed(_) => return,
         };
         self.known().insert(version.path.clone(), version.sha256);
     }

@@ -3,6 +3,7 @@
 use protocol::{
     action::Action,
     failure::ToolErrorCode,
+    id::ActionId,
     limits::RECEIPT_BYTES,
     receipt::{Facts, Receipt},
     timestamp::Timestamp,
@@ -55,8 +56,13 @@ impl ToolOutcome {
     /// The receipt of `action`, which began at `began_at` and ends now. Its content is within [`RECEIPT_BYTES`]
     /// whatever the tool wrote.
     pub(crate) fn into_receipt(self, action: &Action, began_at: Timestamp) -> Receipt {
+        self.into_receipt_of(action.action_id, began_at)
+    }
+
+    /// The same, for an action that only its id names.
+    pub(crate) fn into_receipt_of(self, action_id: ActionId, began_at: Timestamp) -> Receipt {
         Receipt {
-            action_id: action.action_id,
+            action_id,
             began_at,
             ended_at: Timestamp::now(),
             error: self.error,

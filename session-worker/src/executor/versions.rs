@@ -128,6 +128,36 @@ impl Versions {
         Ok(keeping)
     }
 
+    /// Keeps these contents durably beside those of the session's worker, which may keep others at the same time: nothing is
+    /// dropped for them, and the next worker counts them in.
+    ///
+    /// # Errors
+    /// Where one can't be kept.
+    pub(crate) fn keep_beside(&self, contents: &[Content<'_>]) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        for content in contents {
+            let path = self.path(content.sha256);
+            if path.exists() {
+                continue;
+            }
+            // A name of this process's own: the worker may be writing the same content.
+            let name = format!("{}.{}{UNFINISHED}", content.sha256, std::process::id());
+            let unfinished = self.folder.join(name);
+            let file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
+            let written = file.and_then(|mut file| {
+                file.write_all(content.bytes)?;
+                file.sync_data()?;
+                fs::rename(&unfinished, &path)
+            });
+            if let Err(error) = written {
+                gone(fs::remove_file(&unfinished))?;
+                return Err(error);
+            }
+        }
+        File::open(&self.folder)?.sync_all()
+    }
+
     /// Whether everything is ready for the next change.
     pub(crate) fn is_prepared(&self) -> bool {
         // Whoever holds it is about to need more.

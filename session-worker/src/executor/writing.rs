@@ -99,7 +99,7 @@ impl Writing {
         barrier: &Barrier,
     ) -> Result<ToolOutcome, ToolFailure> {
         let refused = |refusal| refused(change, &refusal);
-        let root = self.open_root().map_err(refused)?;
+        let root = Root::of_birth(&self.root, &self.identity).map_err(refused)?;
         let target = root.locate(change.path()).map_err(refused)?;
         let current = Current::look(&root, &target, protected).map_err(refused)?;
         let path = current.canonical_path().map_err(refused)?;
@@ -129,20 +129,6 @@ impl Writing {
         let recorded = asked.wait();
         let staged = synced.map_err(refused)?;
         report.outcome(change, recorded.map(|recorded| commit(staged, &recorded)))
-    }
-
-    /// The root of the session's birth, by a handle.
-    fn open_root(&self) -> Result<Root, Refusal> {
-        let root = Root::open(&self.root)?;
-        match RootIdentity::of(root.directory()) {
-            Ok(now) if !self.identity.is_other_than(&now) => Ok(root),
-            Ok(_) => Err(Refusal::RootReplaced { root: self.root.clone() }),
-            Err(source) => Err(Refusal::System {
-                attempt: "looking at the session's directory",
-                path: self.root.clone(),
-                source,
-            }),
-        }
     }
 
     /// The content that the file has, which the session has seen; none where there is no file.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use protocol::{action::PreparedWrite, digest::Digest, id::SessionId};
+use protocol::{digest::Digest, id::SessionId};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
@@ -36,13 +36,13 @@ pub(super) fn diffs(session: SessionId, inspected: &Inspected, blobs: &Blobs) ->
         if !changes.is_empty() {
             page.gap();
         }
-        page.row([Cell::new(heading(change), Tone::Name)]);
+        page.row([Cell::new(heading(change, &told), Tone::Name)]);
         let shown = shown(change, blobs);
         match &shown {
             Shown::Text(diff) => lines(diff).for_each(|line| page.row([Cell::new(&line, tone(&line))])),
             Shown::Not(why) => page.row([Cell::new(why, Tone::Care)]),
         }
-        changes.push(body(change, &shown));
+        changes.push(body((change, &told), &shown));
     }
     if changes.is_empty() {
         page.row([Cell::plain("The session changed no file.")]);
@@ -58,11 +58,15 @@ fn matters(change: &Change) -> bool {
     }
 }
 
-fn heading(change: &Change) -> String {
+fn heading(change: &Change, told: &Changes) -> String {
     let mut heading = format!("{} {} {}", change.at, change.action_id, change.path);
     match change.author {
         Author::Session => {}
         Author::Subsession(id) => heading.push_str(&format!(", by the sub-session {id}")),
+        Author::Owner { undoes } => heading.push_str(&format!(", undoes {undoes}")),
+    }
+    if let Some(undo) = told.undone_by(change.action_id) {
+        heading.push_str(&format!(", undone by {}", undo.action_id));
     }
     if change.standing == Standing::Indeterminate {
         heading.push_str(", and whether it was made can't be known");
@@ -70,14 +74,14 @@ fn heading(change: &Change) -> String {
     heading
 }
 
-fn body(change: &Change, shown: &Shown) -> Value {
+fn body((change, told): (&Change, &Changes), shown: &Shown) -> Value {
     let (diff, note) = match shown {
         Shown::Text(diff) => (Some(diff), None),
         Shown::Not(why) => (None, Some(why)),
     };
     let mut body = json!({
         "action_id": change.action_id, "at": change.at.to_string(), "path": change.path,
-        "before": change.write.before, "after": change.write.after, "diff": diff,
+        "before": change.before, "after": change.after, "diff": diff,
         "outcome": if change.standing == Standing::Applied { "applied" } else { "indeterminate" },
     });
     if let Some(note) = note {
@@ -86,20 +90,24 @@ fn body(change: &Change, shown: &Shown) -> Value {
     match change.author {
         Author::Session => {}
         Author::Subsession(id) => body["subsession_id"] = json!(id),
+        Author::Owner { undoes } => body["undoes"] = json!(undoes),
+    }
+    if let Some(undo) = told.undone_by(change.action_id) {
+        body["undone_by"] = json!(undo.action_id);
     }
     body
 }
 
 fn shown(change: &Change, blobs: &Blobs) -> Shown {
-    let PreparedWrite { before, after, bytes, .. } = &change.write;
+    let Change { before, after, bytes, .. } = change;
     let read = |digest: Option<Digest>| digest.map_or(Ok(Vec::new()), |digest| blobs.read(digest));
-    let (old, new) = match (read(*before), read(Some(*after))) {
+    let (old, new) = match (read(*before), read(*after)) {
         (Ok(old), Ok(new)) => (old, new),
         (old, new) => return Shown::Not(lost(change, (old.err(), new.err()))),
     };
     match (text(&old), text(&new)) {
         (Some(old), Some(new)) => {
-            let (from, to) = (named(before.is_some(), change), named(true, change));
+            let (from, to) = (named(before.is_some(), change), named(after.is_some(), change));
             let compared = TextDiff::configure().timeout(COMPARING).diff_lines(old, new);
             Shown::Text(compared.unified_diff().header(from, to).to_string())
         }

@@ -64,6 +64,11 @@ fn entry(entry: &Entry) -> (&'static str, String) {
         Entry::Recovered { .. } => ("recovered", String::new()),
         Entry::StopRequested { reason, .. } => ("stop requested", reason.clone().unwrap_or_default()),
         Entry::Stopped => ("stopped", String::new()),
+        Entry::UndoBegun(begun) => ("undo begun", format!("{} undoes {}", begun.action_id, begun.undoes)),
+        Entry::UndoPrepared { prepared } => {
+            ("undo prepared", format!("{} {}", prepared.action_id, effect(&prepared.effect)))
+        }
+        Entry::UndoReceipt { receipt } => ("undo receipt", outcome(receipt)),
     }
 }
 
@@ -91,6 +96,9 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Command { argv, .. } => argv.join(" "),
         Effect::Subsession { subsession_id } => subsession_id.to_string(),
+        Effect::Remove(removal) => {
+            format!("{}: {} to no file", removal.path.display(), short(removal.before))
+        }
     }
 }
 
@@ -100,6 +108,7 @@ fn outcome(receipt: &Receipt) -> String {
         Facts::Observed(version) => format!("saw {} as {}", version.path, short(version.sha256)),
         Facts::Wrote { after, .. } => format!("wrote {} as {}", after.path, short(after.sha256)),
         Facts::Ran(run) => format!("{:?}", run.end),
+        Facts::Removed(version) => format!("removed {}, which was {}", version.path, short(version.sha256)),
     };
     let verdict = if receipt.is_error { "error: " } else { "" };
     format!("{} {verdict}{what}", receipt.action_id)

@@ -61,9 +61,9 @@ pub(super) fn verify(session: SessionId, inspected: &Inspected, blobs: &Blobs) -
 /// What changes of this author that were made name.
 fn named(changes: &Changes, author: Author) -> Named {
     let mut named = Named::new();
-    for change in changes.iter().filter(|change| change.author == author && change.kept) {
+    for change in changes.iter().filter(|change| shelved(change.author) == author && change.kept) {
         if change.standing == Standing::Applied {
-            for digest in change.write.before.into_iter().chain([change.write.after]) {
+            for digest in change.contents() {
                 named.entry(digest).or_default().push(change.action_id);
             }
         }
@@ -71,10 +71,18 @@ fn named(changes: &Changes, author: Author) -> Named {
     named
 }
 
+/// On whose shelf the versions of an author's changes stand.
+const fn shelved(author: Author) -> Author {
+    match author {
+        Author::Session | Author::Owner { .. } => Author::Session,
+        Author::Subsession(id) => Author::Subsession(id),
+    }
+}
+
 impl Found {
     fn shelf(&mut self, author: Author, stock: Stock, named: &Named) {
         let whose = match author {
-            Author::Session => String::new(),
+            Author::Session | Author::Owner { .. } => String::new(),
             Author::Subsession(id) => format!(" of the sub-session {id}"),
         };
         let of = |digest: Digest| match named.get(&digest).map(Vec::as_slice) {

@@ -34,6 +34,7 @@ impl Actor {
                 // The caller may be gone.
                 let _ = answer.send(Box::new(self.view(shown)));
             }
+            Ask::Undo(ask) => self.answer_undo(ask).await,
             Ask::Detach(done) => self.detach(done),
         }
     }

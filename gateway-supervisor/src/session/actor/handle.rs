@@ -11,6 +11,7 @@ use protocol::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::undoing::UndoAsk;
 use crate::session::{decision::Command, view::SessionView, wait::Waiters};
 
 /// Where the answer to a call goes.
@@ -23,6 +24,8 @@ pub(crate) enum Ask {
     Commit(Box<Command>, Answer),
     /// Show the session.
     View(Shown, oneshot::Sender<Box<SessionView>>),
+    /// Take an undo a step further.
+    Undo(UndoAsk),
     /// Let go of the worker, which goes on alone.
     Detach(oneshot::Sender<()>),
 }

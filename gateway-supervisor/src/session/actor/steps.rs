@@ -9,7 +9,7 @@ use protocol::{
     place as names,
     profile::SubagentPolicy,
     wire::{
-        launch::{ClaudeLaunch, Delegation, ProtectedRoots, WorkerLaunch},
+        launch::{ClaudeLaunch, Delegation, WorkerLaunch},
         to_worker::ToWorker,
     },
 };
@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Actor, GRACE, happenings::public};
 use crate::{
-    control::socket::runtime_folder,
     ledger::record::Entry,
     session::{
         converge::{self, Step, Wire},
@@ -156,11 +155,7 @@ impl Actor {
                 session_id: birth.claude_session_id,
                 resume: self.state.resumes(),
             },
-            protected: ProtectedRoots {
-                homes: config.homes.clone(),
-                own: vec![config.state.clone(), runtime_folder()],
-                added: config.protected.iter().cloned().chain(key).collect(),
-            },
+            protected: self.house.protected(key),
             scratch: marks.scratch,
             command_environment: config.command_environment.clone(),
             delegation,

@@ -121,7 +121,7 @@ impl State {
     fn may_receive(&self, receipt: &Receipt) -> Result<(), &'static str> {
         let had_effect = match &receipt.facts {
             Facts::None | Facts::Observed(_) => false,
-            Facts::Wrote { .. } | Facts::Ran(_) => true,
+            Facts::Wrote { .. } | Facts::Ran(_) | Facts::Removed(_) => true,
         };
         match &self.current(receipt.action_id)?.progress {
             Progress::Authorized if had_effect => Err("its effect was never prepared"),

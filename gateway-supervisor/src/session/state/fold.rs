@@ -9,7 +9,7 @@ use protocol::{
     action::{Prepared, Resolution},
     digest::Digest,
     failure::ErrorCode,
-    id::{ActionId, RunId},
+    id::{ActionId, RequestId, RunId},
     lease::Lease,
     process_identity::ProcessIdentity,
     receipt::Receipt,
@@ -23,18 +23,12 @@ use protocol::{
 
 use super::{
     ActionRecord, Answer, Claude, Keys, Launch, Life, Observed, Process, Progress, Run, State, StopRequest,
-    Trouble,
+    Trouble, earlier::shortened,
 };
-use crate::{
-    boundary,
-    ledger::{
-        Durable,
-        record::{Created, Entry, Record, RunStarted},
-    },
+use crate::ledger::{
+    Durable,
+    record::{Created, Entry, Record, RunStarted},
 };
-
-/// What is kept of the result of an action once a later reply is there: enough to recognise it in `recovered_actions`.
-const EARLIER_RESULT_BYTES: usize = 1024;
 
 /// The records don't begin with a creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +58,8 @@ impl State {
             lost: Vec::new(),
             observed: Observed::default(),
             subsessions: Vec::new(),
+            undo: None,
+            newest_undo: 0,
             trouble: Trouble::default(),
             launch_error: None,
             keys: Keys::default(),
@@ -147,13 +143,20 @@ impl State {
                 if let (Some(key), Some(input)) = (request_id, input) {
                     self.keys.stops.insert(key.clone(), *input);
                 }
-                // The first one ends the session; of a later one only its key counts.
-                if matches!(self.life, Life::Live | Life::LeaseExpired) {
-                    let (request_id, reason) = (request_id.clone(), reason.clone());
-                    self.life = Life::Stopping(StopRequest { request_id, reason, at: record.at });
-                }
+                self.stop_requested(request_id.as_ref(), reason.as_ref(), record.at);
             }
             Entry::Stopped => self.stopped(record.at),
+            Entry::UndoBegun(_) | Entry::UndoPrepared { .. } | Entry::UndoReceipt { .. } => {
+                self.undo_went_on(&record.entry);
+            }
+        }
+    }
+
+    /// The first one ends the session; of a later one only its key counts.
+    fn stop_requested(&mut self, key: Option<&RequestId>, reason: Option<&String>, at: Timestamp) {
+        if matches!(self.life, Life::Live | Life::LeaseExpired) {
+            let (request_id, reason) = (key.cloned(), reason.cloned());
+            self.life = Life::Stopping(StopRequest { request_id, reason, at });
         }
     }
 
@@ -221,6 +224,7 @@ impl State {
     }
 
     fn resolved(&mut self, action_id: ActionId, resolution: Resolution) {
+        self.undo_resolved(action_id, resolution);
         if resolution == Resolution::Applied
             && let Some(prepared) = self.prepared(action_id)
         {
@@ -375,21 +379,10 @@ fn asked(entry: &Entry, number: u64) -> Option<(RecordId, Digest)> {
         | Entry::RootReplaced { .. }
         | Entry::Recovered { .. }
         | Entry::StopRequested { .. }
+        | Entry::UndoBegun(_)
+        | Entry::UndoPrepared { .. }
+        | Entry::UndoReceipt { .. }
         | Entry::Stopped => return None,
     };
     Some((*request, what.digest()))
-}
-
-fn shortened(mut action: ActionRecord) -> ActionRecord {
-    if let Progress::Done(receipt) = &mut action.progress
-        && receipt.content.len() > EARLIER_RESULT_BYTES
-    {
-        let mut short = Receipt::clone(receipt);
-        let kept = boundary::floor(&short.content, EARLIER_RESULT_BYTES);
-        let cut = short.content.len() - kept;
-        short.content.truncate(kept);
-        short.content.push_str(&format!("… ({cut} more bytes)"));
-        *receipt = Arc::new(short);
-    }
-    action
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use protocol::{
-    action::{Action, Effect, Resolution},
+    action::{Action, Resolution},
     failure::ErrorCode,
     id::ActionId,
     session::RunOutcome,
@@ -11,7 +11,10 @@ use protocol::{
 };
 
 use super::{ActionRecord, Life, Progress, State, Subsession};
-use crate::{ledger::record::Entry, supervisor::clear::Leftover};
+use crate::{
+    ledger::record::Entry,
+    supervisor::clear::{Leftover, PreparedChange},
+};
 
 /// What was found out about the interrupted actions that had been prepared.
 pub(crate) type Findings = HashMap<ActionId, (Resolution, String)>;
@@ -93,14 +96,12 @@ fn leftover(progress: &Progress, asked: &Action) -> Option<Leftover> {
         Progress::Authorized => {
             let input = asked.input.value();
             let path = ["file_path", "notebook_path"].iter().find_map(|name| input[name].as_str())?;
-            Some(Leftover { action_id, path: path.into(), write: None })
+            Some(Leftover { action_id, path: path.into(), prepared: None })
         }
-        Progress::Prepared(prepared) => match &prepared.effect {
-            Effect::Write(write) => {
-                Some(Leftover { action_id, path: write.path.clone(), write: Some(write.clone()) })
-            }
-            Effect::Command { .. } | Effect::Subsession { .. } => None,
-        },
+        Progress::Prepared(prepared) => {
+            let change = PreparedChange::of(&prepared.effect)?;
+            Some(Leftover { action_id, path: change.path().to_owned(), prepared: Some(change) })
+        }
         Progress::Done(_) | Progress::Resolved(_) => None,
     }
 }

@@ -21,7 +21,7 @@ impl Observed {
     pub(super) fn receipt(&mut self, receipt: &Receipt) {
         match &receipt.facts {
             Facts::Observed(version) | Facts::Wrote { after: version, .. } => self.note(version.clone()),
-            Facts::None | Facts::Ran(_) => {}
+            Facts::None | Facts::Ran(_) | Facts::Removed(_) => {}
         }
     }
 
@@ -33,7 +33,7 @@ impl Observed {
                 sha256: write.after,
                 bytes: write.bytes.1,
             }),
-            Effect::Command { .. } | Effect::Subsession { .. } => {}
+            Effect::Command { .. } | Effect::Subsession { .. } | Effect::Remove(_) => {}
         }
     }
 

@@ -107,6 +107,16 @@ impl Subsession {
         self.close_action(receipt.action_id);
     }
 
+    /// A change of its was undone, or an undo of one was: the file has this content now, or is gone.
+    pub(super) fn undone(&mut self, path: String, (before, after): (Option<Digest>, Option<Digest>)) {
+        let first = self.files.get(&path).map_or(before, |(first, _)| *first);
+        match after {
+            Some(after) if first != Some(after) => drop(self.files.insert(path, (first, after))),
+            // As it was before the sub-session.
+            Some(_) | None => drop(self.files.remove(&path)),
+        }
+    }
+
     /// An interrupted write turned out to be there.
     fn applied(&mut self, root: &std::path::Path, id: ActionId) {
         let Some(Progress::Prepared(prepared)) = self.open_action(id).map(|progress| progress.clone()) else {
@@ -203,7 +213,7 @@ impl State {
                 }
             },
             SubsessionEvent::Receipt(receipt) => match (open(receipt.action_id)?, &receipt.facts) {
-                (Progress::Authorized, Facts::Wrote { .. } | Facts::Ran(_)) => {
+                (Progress::Authorized, Facts::Wrote { .. } | Facts::Ran(_) | Facts::Removed(_)) => {
                     Err("its effect was never prepared")
                 }
                 _ => Ok(()),

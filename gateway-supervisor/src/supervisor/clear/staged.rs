@@ -18,7 +18,7 @@ use nix::{
     unistd::UnlinkatFlags,
 };
 use protocol::{
-    action::{PreparedWrite, Resolution, temporary_name},
+    action::{Effect, PreparedRemoval, PreparedWrite, Resolution, temporary_name},
     digest::{Digest, Hasher},
     id::ActionId,
 };
@@ -31,7 +31,57 @@ pub(crate) struct Leftover {
     /// Its file: relative to the root, or as it was asked for.
     pub(crate) path: PathBuf,
     /// What it prepared, where it came so far.
-    pub(crate) write: Option<PreparedWrite>,
+    pub(crate) prepared: Option<PreparedChange>,
+}
+
+/// A change of a file that was prepared.
+#[derive(Debug, Clone)]
+pub(crate) enum PreparedChange {
+    /// A new content, staged beside the file.
+    Write(PreparedWrite),
+    /// The file is moved aside and goes.
+    Removal(PreparedRemoval),
+}
+
+impl PreparedChange {
+    /// The change of a file that an effect is; none where it is another effect.
+    pub(crate) fn of(effect: &Effect) -> Option<Self> {
+        match effect {
+            Effect::Write(write) => Some(Self::Write(write.clone())),
+            Effect::Remove(removal) => Some(Self::Removal(removal.clone())),
+            Effect::Command { .. } | Effect::Subsession { .. } => None,
+        }
+    }
+
+    /// The file, relative to the root.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Write(write) => &write.path,
+            Self::Removal(removal) => &removal.path,
+        }
+    }
+
+    /// The directories that have to go: those that a write made in vain, or those that went with the file.
+    fn directories(&self, found: Option<Resolution>) -> &[PathBuf] {
+        match self {
+            Self::Write(write) if found == Some(Resolution::NotApplied) => &write.made_directories,
+            Self::Removal(removal) if found == Some(Resolution::Applied) => &removal.directories,
+            Self::Write(_) | Self::Removal(_) => &[],
+        }
+    }
+
+    /// Whether the record explains that its temporary name holds this content.
+    fn explains(&self, found: Option<Resolution>, content: Digest) -> bool {
+        match self {
+            Self::Write(write) => {
+                found == Some(Resolution::NotApplied)
+                    || content == write.after
+                    || Some(content) == write.before
+            }
+            // What was moved aside was not compared yet.
+            Self::Removal(removal) => content == removal.before,
+        }
+    }
 }
 
 /// Removes what a write left. `found` is what became of the file. Gives the name of what is kept because nothing explains
@@ -55,12 +105,8 @@ pub(crate) fn clear(root: &Path, left: &Leftover, found: Option<Resolution>) -> 
     }
     // A file in its place is not durable before its directory is.
     directory.sync_all()?;
-    if found == Some(Resolution::NotApplied)
-        && let Some(write) = &left.write
-    {
-        for made in write.made_directories.iter().rev() {
-            remove_empty(root, made);
-        }
+    for made in left.prepared.iter().flat_map(|change| change.directories(found)).rev() {
+        remove_empty(root, made);
     }
     Ok(kept.then_some(temporary))
 }
@@ -105,14 +151,10 @@ fn clear_in(
     if SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT != SFlag::S_IFREG {
         return Ok(true);
     }
-    let explained = match &left.write {
+    let explained = match &left.prepared {
         // Before its record nothing but the staged file itself has the name.
         None => true,
-        Some(_) if found == Some(Resolution::NotApplied) => true,
-        Some(write) => {
-            let digest = digest(directory, name)?;
-            digest == write.after || Some(digest) == write.before
-        }
+        Some(change) => change.explains(found, digest(directory, name)?),
     };
     if !explained {
         return Ok(true);
@@ -174,7 +216,8 @@ mod tests {
                 made_directories: vec!["a".into(), "a/b".into()],
             };
             fs::create_dir_all(folder.path().join("a/b")).unwrap();
-            Self { folder, left: Leftover { action_id, path: write.path.clone(), write: Some(write) } }
+            let (path, prepared) = (write.path.clone(), Some(PreparedChange::Write(write)));
+            Self { folder, left: Leftover { action_id, path, prepared } }
         }
 
         fn root(&self) -> PathBuf {
@@ -218,6 +261,24 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_moved_aside_to_go_goes_with_its_directories_and_another_programs_stays() {
+        for (aside, kept) in [("old", false), ("theirs", true)] {
+            let mut scene = Scene::new();
+            scene.left.prepared = Some(PreparedChange::Removal(PreparedRemoval {
+                path: "a/b/file".into(),
+                before: Digest::of(b"old"),
+                bytes: 3,
+                mode: 0o644,
+                temporary: temporary_name(scene.left.action_id),
+                directories: vec!["a".into(), "a/b".into()],
+            }));
+            fs::write(scene.temporary("a/b"), aside).unwrap();
+            assert_eq!(scene.clear(Some(Resolution::Applied)).is_some(), kept);
+            assert_eq!(scene.root().join("a").exists(), kept);
+        }
+    }
+
+    #[test]
     fn directories_of_a_write_that_did_not_happen_go_where_they_are_empty() {
         let scene = Scene::new();
         assert_eq!(scene.clear(Some(Resolution::NotApplied)), None);
@@ -234,7 +295,7 @@ mod tests {
     #[test]
     fn an_action_that_prepared_nothing_leaves_only_its_staged_file() {
         let mut scene = Scene::new();
-        scene.left.write = None;
+        scene.left.prepared = None;
         scene.left.path = scene.root().join("a/b/c/d/file");
         fs::write(scene.temporary("a/b"), "anything").unwrap();
         assert_eq!(scene.clear(None), None);

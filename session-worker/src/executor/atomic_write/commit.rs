@@ -49,7 +49,7 @@ pub(crate) enum Commit {
 }
 
 /// Why a commit did not end well.
-enum Trouble {
+pub(super) enum Trouble {
     Refused(Refusal),
     Unclear { why: String, kept: Option<String> },
 }
@@ -60,13 +60,13 @@ impl From<Refusal> for Trouble {
     }
 }
 
-fn unclear(why: &str) -> Trouble {
+pub(super) fn unclear(why: &str) -> Trouble {
     Trouble::Unclear { why: why.to_owned(), kept: None }
 }
 
 /// How closely a file is compared with what was seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Check {
+pub(super) enum Check {
     /// By its stamp; by its content where the stamp differs.
     Stamp,
     /// By its content in any case.
@@ -74,7 +74,7 @@ enum Check {
 }
 
 /// Whether a file is still the one that was seen.
-enum Standing {
+pub(super) enum Standing {
     Same,
     /// With the digest of what it holds now, where it is a readable file.
     Changed(Option<Digest>),
@@ -326,7 +326,7 @@ impl<'a> Staged<'a> {
 }
 
 /// Compares what has this name with the file that was seen: the same inode, no second name, the same content.
-fn standing(seen: &Remembered, (directory, name): (&File, &OsStr), check: Check) -> Standing {
+pub(super) fn standing(seen: &Remembered, (directory, name): (&File, &OsStr), check: Check) -> Standing {
     match walk::stat_at(directory, name) {
         Ok(Some(stat)) if walk::kind_of(&stat).is_none() => {}
         Ok(_) | Err(_) => return Standing::Changed(None),

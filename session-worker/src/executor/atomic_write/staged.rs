@@ -30,6 +30,11 @@ pub(crate) struct NewModes {
 }
 
 impl NewModes {
+    /// The same, but files get exactly these permission bits.
+    pub(crate) const fn with_file(self, mode: u32) -> Self {
+        Self { file: mode & 0o1777, ..self }
+    }
+
     /// What a program of the user makes under this umask.
     pub(crate) const fn under_umask(umask: u32) -> Self {
         Self { file: 0o666 & !umask, directory: 0o777 & !umask }

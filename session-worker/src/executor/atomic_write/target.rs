@@ -9,6 +9,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use protocol::workspace::RootIdentity;
 use unicode_normalization::UnicodeNormalization;
 
 use super::refusal::Refusal;
@@ -67,6 +68,23 @@ impl Root {
             source,
         })?;
         Ok(Self { directory, path: path.to_owned(), identity })
+    }
+
+    /// Opens the directory of the session's birth: by its path, and as what it was.
+    ///
+    /// # Errors
+    /// [`Refusal::RootReplaced`] where another directory has the path now, [`Refusal::System`] where it can't be opened.
+    pub(crate) fn of_birth(path: &Path, birth: &RootIdentity) -> Result<Self, Refusal> {
+        let root = Self::open(path)?;
+        match RootIdentity::of(root.directory()) {
+            Ok(now) if !birth.is_other_than(&now) => Ok(root),
+            Ok(_) => Err(Refusal::RootReplaced { root: path.to_owned() }),
+            Err(source) => Err(Refusal::System {
+                attempt: "looking at the session's directory",
+                path: path.to_owned(),
+                source,
+            }),
+        }
     }
 
     /// Its handle.
