@@ -143,7 +143,7 @@ fn whatever_is_damaged_is_named() {
 }
 
 /// A session that may delegate, in a worktree of a repository with one file.
-fn delegating(answers: &[Answer]) -> (Gateway, Model, Session) {
+pub(crate) fn delegating(answers: &[Answer]) -> (Gateway, Model, Session) {
     let model = Model::with(answers);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");

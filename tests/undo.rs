@@ -5,10 +5,14 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
-use tests::{Ctl, Gateway, Session, tree::snapshot};
+use tests::{Answer, Ctl, Gateway, Session, tree::snapshot, until};
+
+use crate::ledger::delegating;
 
 fn read(path: &Path) -> (&'static str, Value) {
     ("Read", json!({"file_path": path}))
@@ -231,17 +235,79 @@ fn a_session_that_ended_was_lost_or_ran_out_can_be_undone_too() {
     session.wait_for_status("idle");
     undo_newest(&gateway, &session, "2");
     gateway.wait_for_no_runners();
-    session.client = gateway.client.clone();
-    let expired = gateway.client.clone();
-    tests::until("the lease runs out", std::time::Duration::from_secs(60), || {
+    until("the lease runs out", Duration::from_secs(60), || {
         (gateway.ctl(&["show", &session.id]).json["status"] == "lease_expired").then_some(())
     });
     undo_newest(&gateway, &session, "1");
-    drop(expired);
     assert_eq!(gateway.ctl(&["stop", &session.id]).code, 0);
     gateway.restart();
     undo_newest(&gateway, &session, "0");
     assert_eq!(gateway.ctl(&["show", &session.id]).json["status"], "stopped");
     assert_eq!(gateway.ctl(&["ledger", &session.id, "--verify"]).code, 0);
     assert!(gateway.runners().is_empty());
+}
+
+#[test]
+fn the_same_undo_asked_twice_at_once_is_one_undo() {
+    let gateway = Gateway::start();
+    let file = gateway.work.join("a.txt");
+    let mut session = writer(&gateway);
+    let ids = act(&mut session, &[write(&file, "one"), edit(&file, "one", "two")]);
+    let answers: Vec<Ctl> = thread::scope(|scope| {
+        let asked: Vec<_> = (0..4).map(|_| scope.spawn(|| undo(&gateway, &session, &ids[1]))).collect();
+        asked.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let told = |ctl: &Ctl| {
+        let text = if ctl.code == 0 { &ctl.json["outcome"] } else { &ctl.json["error"]["code"] };
+        text.as_str().unwrap().to_owned()
+    };
+    let outcomes: Vec<String> = answers.iter().map(told).collect();
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "applied").count(), 1, "{outcomes:?}");
+    assert!(
+        outcomes.iter().all(|o| ["applied", "already_undone", "busy"].contains(&o.as_str())),
+        "{outcomes:?}"
+    );
+    assert_eq!(fs::read(&file).unwrap(), b"one");
+    session.stop();
+}
+
+#[test]
+fn a_sub_sessions_change_is_undone_once_it_has_ended() {
+    let (gateway, model, mut session) = delegating(&[]);
+    let root = PathBuf::from(session.text("working_directory"));
+    let mine = act(&mut session, &[write(&root.join("mine"), "mine")]).remove(0);
+    let theirs = root.join("a.txt");
+    model.answer(Answer::Calls(vec![
+        ("Read".into(), json!({"file_path": theirs})),
+        ("Edit".into(), json!({"file_path": theirs, "old_string": "one", "new_string": "two"})),
+    ]));
+    let task = json!({"task": "Do it.", "model": "sonnet"});
+    act(&mut session, &[("deepseek_subagent_start", task)]);
+    until("it wrote", Duration::from_secs(90), || (fs::read(&theirs).unwrap() == b"two\n").then_some(()));
+    assert!(refused(&undo(&gateway, &session, &mine), "busy").contains("sub-session"));
+    model.answer(Answer::Text("Done.".into()));
+    until("the sub-session ends", Duration::from_secs(90), || {
+        (session.status(1)["deepseek_subsessions"][0]["state"] == "finished").then_some(())
+    });
+    let sub = session.view["deepseek_subsessions"][0].clone();
+    assert_eq!(sub["files_changed"].as_array().unwrap().len(), 1, "{sub}");
+    let changes = gateway.ctl(&["ledger", &session.id, "--diff"]).json["changes"].clone();
+    let action = changes[1]["action_id"].as_str().unwrap();
+    let done = undo(&gateway, &session, action);
+    undone(&done);
+    assert_eq!(done.json["subsession_id"], sub["id"]);
+    assert_eq!(fs::read(&theirs).unwrap(), b"one\n");
+    let shown = gateway.ctl(&["show", &session.id]).json;
+    assert_eq!(shown["deepseek_subsessions"][0]["files_changed"], json!([]), "{shown}");
+    undone(&undo(&gateway, &session, &mine));
+    assert_eq!(gateway.ctl(&["ledger", &session.id, "--verify"]).code, 0);
+    // Without its worktree there is nothing to write to.
+    session.finish("done");
+    session.stop();
+    fs::rename(&root, root.with_extension("gone")).unwrap();
+    let gone = changes[0]["action_id"].as_str().unwrap();
+    let again = gateway.ctl(&["undo", &session.id, done.json["action_id"].as_str().unwrap()]);
+    refused(&again, "recovery_required");
+    assert_eq!(undo(&gateway, &session, gone).json["outcome"], "already_undone");
+    fs::rename(root.with_extension("gone"), &root).unwrap();
 }
