@@ -126,6 +126,7 @@ fn pulse(state: &State) -> Pulse {
 impl Actor {
     async fn run(&mut self, mut inbox: mpsc::Receiver<Ask>, mut happened: mpsc::Receiver<(u32, Happening)>) {
         self.settle().await;
+        let mut look_at = Instant::now() + self.until_look();
         loop {
             tokio::select! {
                 ask = inbox.recv() => match ask {
@@ -134,9 +135,14 @@ impl Actor {
                     None => return,
                 },
                 Some((launch, happening)) = happened.recv() => self.happen(launch, happening).await,
-                () = tokio::time::sleep(self.until_look()) => self.look().await,
+                () = tokio::time::sleep_until(look_at) => {
+                    self.look().await;
+                    look_at = Instant::now() + self.until_look();
+                }
             }
             self.settle().await;
+            // A look that is due stays due, however fast calls and happenings follow each other.
+            look_at = look_at.min(Instant::now() + self.until_look());
             if self.may_go() {
                 // What was asked meanwhile is still answered; whoever comes later opens the session again.
                 inbox.close();
