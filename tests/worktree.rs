@@ -1,5 +1,7 @@
 //! (P1) A session in a worktree of its own leaves the source as it is, byte for byte.
 
+mod making;
+
 use std::{fs, path::Path, process::Command};
 
 use serde_json::json;

@@ -7,6 +7,7 @@
 mod calls;
 mod handle;
 mod happenings;
+mod placing;
 mod steps;
 mod undoing;
 
@@ -67,6 +68,8 @@ pub(super) struct Actor {
     kill: CancellationToken,
     kill_at: Option<Instant>,
     happenings: mpsc::Sender<(u32, Happening)>,
+    /// What is being done about the session's worktree.
+    placing: placing::Work,
     /// What the worker said that the ledger did not take yet.
     stalled: VecDeque<Happening>,
     /// Recoveries that wait until the worker of the expired lease is gone.
@@ -99,6 +102,7 @@ pub(crate) fn open(house: Arc<House>, state: State) -> Handle {
         kill: CancellationToken::new(),
         kill_at: None,
         happenings,
+        placing: placing::Work::default(),
         stalled: VecDeque::new(),
         deferred: Vec::new(),
         undoing: Weak::new(),
@@ -134,6 +138,7 @@ impl Actor {
                     Some(ask) => self.answer(ask).await,
                     None => return,
                 },
+                done = self.placing.done() => self.worked(done).await,
                 Some((launch, happening)) = happened.recv() => self.happen(launch, happening).await,
                 () = tokio::time::sleep_until(look_at) => {
                     self.look().await;
@@ -173,6 +178,7 @@ impl Actor {
 
     /// The worker goes on alone, until the next supervisor finds it.
     fn detach(&mut self, done: oneshot::Sender<()>) {
+        self.placing.leave();
         if let Some(worker) = self.to_worker.take() {
             // A worker that is gone needs no farewell.
             let _ = worker.send(ToWorker::Bye);

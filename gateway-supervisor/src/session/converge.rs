@@ -32,6 +32,19 @@ pub(crate) enum Wire {
     Up(Told),
 }
 
+/// What is being done about a worktree, which is made after its session is born.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placing {
+    /// Nothing.
+    Rests,
+    /// It is being made.
+    Making,
+    /// What was made of it is being cleared, or its making is being ended.
+    Clearing,
+    /// What was made of it is cleared, as far as that is the gateway's own.
+    Cleared,
+}
+
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -39,6 +52,10 @@ pub(crate) enum Step {
     Rest,
     /// Make the worktree that the session works in, and record it.
     MakeWorkspace,
+    /// End the making of the worktree.
+    LeaveWorkspace,
+    /// Clear what was made of the worktree.
+    ClearWorkspace,
     /// Record that a worker is about to be started, then start it.
     Start,
     /// Find the worker that may exist, or find out that it is gone.
@@ -52,19 +69,10 @@ pub(crate) enum Step {
 }
 
 /// The next step for a session in this state with this connection.
-pub(crate) fn next(state: &State, wire: &Wire) -> Step {
+pub(crate) fn next(state: &State, wire: &Wire, placing: Placing) -> Step {
     match (&state.life, &state.process) {
         (Life::Stopped(_), _) => Step::Rest,
-        (Life::Stopping(_), Process::None) if state.open_run().is_some() => Step::CloseRun,
-        (Life::Stopping(_), Process::None) => Step::End,
-        (Life::LeaseExpired, Process::None) if state.open_run().is_some() => Step::CloseRun,
-        (Life::LeaseExpired, Process::None) => Step::Rest,
-        (Life::Live, Process::None) => match state.open_run() {
-            Some(run) if run.launch.is_none() && !state.placed => Step::MakeWorkspace,
-            Some(run) if run.launch.is_none() => Step::Start,
-            Some(_) => Step::CloseRun,
-            None => Step::Rest,
-        },
+        (life, Process::None) => placed(state, life, placing),
         (life, Process::Starting(_) | Process::Attached { .. }) => match wire {
             Wire::Down => Step::Find,
             Wire::Busy => Step::Rest,
@@ -74,6 +82,26 @@ pub(crate) fn next(state: &State, wire: &Wire) -> Step {
                 None => work(state.open_run(), told),
             },
         },
+    }
+}
+
+/// The next step where there is no worker: only then a worktree is made or cleared.
+fn placed(state: &State, life: &Life, placing: Placing) -> Step {
+    let live = matches!(life, Life::Live);
+    match placing {
+        Placing::Making if live && state.open_run().is_some() => return Step::Rest,
+        Placing::Making => return Step::LeaveWorkspace,
+        Placing::Clearing => return Step::Rest,
+        Placing::Rests | Placing::Cleared => {}
+    }
+    match (life, state.open_run()) {
+        (Life::Live, Some(run)) if run.launch.is_none() && !state.placed => Step::MakeWorkspace,
+        (Life::Live, Some(run)) if run.launch.is_none() => Step::Start,
+        (Life::Live | Life::LeaseExpired | Life::Stopping(_), Some(_)) => Step::CloseRun,
+        (Life::Live | Life::LeaseExpired, None) => Step::Rest,
+        (Life::Stopping(_), None) if !state.placed && placing == Placing::Rests => Step::ClearWorkspace,
+        (Life::Stopping(_), None) => Step::End,
+        (Life::Stopped(_), _) => Step::Rest,
     }
 }
 

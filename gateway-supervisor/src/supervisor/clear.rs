@@ -64,6 +64,16 @@ pub(crate) async fn folder(path: PathBuf) {
     remove(path, remove_whole).await;
 }
 
+/// Removes a folder that holds nothing.
+pub(crate) async fn empty_folder(path: PathBuf) {
+    let removed = tokio::task::spawn_blocking(move || fs::remove_dir(path)).await;
+    if let Ok(Err(error)) = removed
+        && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty)
+    {
+        tracing::debug!(%error, "an empty folder stays");
+    }
+}
+
 fn remove_whole(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         return fs::remove_file(path);

@@ -40,7 +40,7 @@ pub struct Gateway(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) house: Arc<House>,
     places: Mutex<HashMap<SessionId, Place>>,
-    /// Held from looking for a start's key until the session with it exists.
+    /// Held from the last look for a start's key until the session with it exists.
     pub(super) births: AsyncMutex<()>,
     /// Cancelled when the gateway goes down.
     pub(super) drain: CancellationToken,

@@ -117,8 +117,6 @@ impl Gateway {
 
     /// The session of a start: made now, or before with the same key.
     async fn bear(&self, asked: start::Start, caller: &Caller) -> Result<(Handle, Option<Lease>), Failure> {
-        // Two identical starts at once: the second waits here and finds the first one's session.
-        let _alone = self.0.births.lock().await;
         if let Some(session) = self.0.house.ledger.session_of_start_key(&asked.key) {
             return Ok((self.find(session).await?, None));
         }
@@ -131,7 +129,13 @@ impl Gateway {
         let (asked, found, skills) =
             looked.await.map_err(|_| refusal::internal("looking at the working directory"))??;
         let config = &self.0.house.config;
+        // A large repository takes its time, and other starts don't wait for it.
         let workspace = start::place(&asked, found, (session, config)).await?;
+        // Two identical starts at once: the second waits here and finds the first one's session.
+        let _alone = self.0.births.lock().await;
+        if let Some(session) = self.0.house.ledger.session_of_start_key(&asked.key) {
+            return Ok((self.find(session).await?, None));
+        }
         let cradle = start::Cradle { session, lease: config.lease, conversation: caller.conversation };
         let records = start::born(asked, workspace, cradle, &skills);
         self.freeze(session, skills).await?;
@@ -147,6 +151,7 @@ impl Gateway {
     }
 
     async fn start_call(&self, input: StartInput, caller: Caller) -> Result<SessionView, Failure> {
+        let began = Instant::now();
         let asked = start::check(input)?;
         let (key, input, limit) = (asked.key.clone(), asked.input, asked.wait);
         let (handle, granted) = self.bear(asked, &caller).await?;
@@ -155,6 +160,8 @@ impl Gateway {
         let Some(lease) = granted else {
             return self.perform((session, Command::StartAgain { key, input }), how, caller).await;
         };
+        // A large repository took its time from the wait.
+        let limit = limit.saturating_sub(began.elapsed());
         let place = if limit.is_zero() { None } else { Some(wait::Place::take(&handle)?) };
         let (until, lease, drain) = (Until::Settled, lease.lease_id, self.0.drain.clone());
         wait::observe(&handle, &Wait { until, lease, limit, gone: caller.gone, drain }, place).await;

@@ -43,9 +43,7 @@ impl Gateway {
         let (config, workspace) = (&self.0.house.config, &state.birth.workspace);
         let failed =
             |error: &dyn std::fmt::Display| refused(format!("removing the worktree failed: {error}"));
-        let git = Git::neutral(&config.git.path, &config.git.user, &workspace.source)
-            .await
-            .map_err(|error| failed(&error))?;
+        let git = Git::neutral(&config.git, &workspace.source).await.map_err(|error| failed(&error))?;
         let holds: Holds =
             remove::remove(&git, &workspace.root, &line.branch).await.map_err(|error| failed(&error))?;
         if !holds.nothing() {

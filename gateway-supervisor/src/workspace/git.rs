@@ -1,50 +1,49 @@
 //! Git, run on a repository that may be hostile: nothing that the repository names is ever started.
 //!
 //! Git starts programs that a repository's configuration names: hooks, file-system monitors, filters, converters, pagers,
-//! editors, credential helpers. Each is overridden through the environment, which beats every configuration file; the filters
-//! by name, after their names were listed. End-of-line conversion stays, because git does it itself.
+//! editors, credential helpers, transports. Each is overridden through the environment, which beats every configuration file;
+//! those with names of their own by name, after their names were listed. End-of-line conversion stays, because git does it
+//! itself.
 //!
 //! Invariant: git is started here and nowhere else, with an environment of its own and a time-out.
 //! Invariant: no override depends on what a repository calls things: names travel as values of variables, never spliced.
+//! Invariant: what is overridden was listed by a git in the very place where it then runs: configuration may differ between
+//! the directories of one repository (`includeIf`, `config.worktree`).
 #![expect(clippy::disallowed_methods, reason = "the launcher of git")]
 
-mod drivers;
+mod finished;
+mod settings;
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io,
+    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
-use drivers::drivers_in;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::GitPlace;
 
 /// Longest run of one git command: checking out a large repository on a slow disk.
 const TIME: Duration = Duration::from_secs(600);
 
-/// Settings that keep git from starting anything, whatever the repository says.
-const NEUTRAL: &[(&str, &str)] = &[
-    ("core.hooksPath", "/dev/null"),
-    ("core.fsmonitor", "false"),
-    ("core.pager", "cat"),
-    ("core.editor", "false"),
-    ("core.askPass", "false"),
-    ("core.sshCommand", "false"),
-    ("core.gitProxy", ""),
-    ("core.alternateRefsCommand", "false"),
-    ("credential.helper", ""),
-    ("diff.external", ""),
-    ("gpg.program", "false"),
-    ("commit.gpgSign", "false"),
-    ("tag.gpgSign", "false"),
-    ("submodule.recurse", "false"),
-    ("fetch.recurseSubmodules", "false"),
-    ("gc.auto", "0"),
-    ("maintenance.auto", "false"),
-    ("advice.detachedHead", "false"),
-    // Nothing is ever fetched, so that a partial clone can't start a transport.
-    ("protocol.allow", "never"),
+/// What a git is started with beside the user's own: nothing asks, pages, edits, fetches, or writes where it only looks.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("LC_ALL", "C"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    // Newer gits know this; for all of them no transport is allowed, whatever `protocol.NAME.allow` says.
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_LITERAL_PATHSPECS", "1"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_ASKPASS", "false"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_SEQUENCE_EDITOR", "false"),
+    ("GIT_SSH_COMMAND", "false"),
 ];
 
 /// Why git did not do what it was asked.
@@ -59,6 +58,9 @@ pub(crate) enum GitError {
     /// It took too long.
     #[error("git did not finish within {} s", TIME.as_secs())]
     Slow,
+    /// It was ended.
+    #[error("git was ended, because what it did is not wanted any more")]
+    Left,
     /// It said no.
     #[error("git {command} failed: {said}")]
     Refused {
@@ -69,62 +71,104 @@ pub(crate) enum GitError {
     },
 }
 
+/// A repository looked at through other places than its own directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Through<'a> {
+    /// The repository's common folder.
+    pub(crate) repository: &'a Path,
+    /// The files.
+    pub(crate) files: &'a Path,
+    /// The index.
+    pub(crate) index: &'a Path,
+}
+
 /// A git that starts nothing of the repository at `directory`.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     program: PathBuf,
     directory: PathBuf,
     environment: Vec<(OsString, OsString)>,
+    settings: Vec<(OsString, OsString)>,
     umask: Option<u32>,
+    leave: CancellationToken,
 }
 
 impl Git {
-    /// The git on `path` for the repository at `directory`, neutralised. `user` is the environment in which the user's own git
-    /// configuration is found: HOME and, where set, `XDG_CONFIG_HOME`.
+    /// The git of `place` for the repository at `directory`, neutralised.
     ///
     /// # Errors
     /// Where there is no git, or it can't read the repository's configuration.
-    pub(crate) async fn neutral(
-        path: &str,
-        user: &[(OsString, OsString)],
-        directory: &Path,
-    ) -> Result<Self, GitError> {
-        let program = std::env::split_paths(path)
+    pub(crate) async fn neutral(place: &GitPlace, directory: &Path) -> Result<Self, GitError> {
+        let program = std::env::split_paths(&place.path)
             .map(|folder| folder.join("git"))
             .find(|candidate| candidate.is_absolute() && candidate.is_file())
             .ok_or(GitError::Missing)?;
-        let mut environment: Vec<(OsString, OsString)> = user.to_vec();
-        for (name, value) in [
-            ("PATH", path),
-            ("LC_ALL", "C"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("GIT_NO_LAZY_FETCH", "1"),
-            ("GIT_PAGER", "cat"),
-            ("GIT_ASKPASS", "false"),
-            ("GIT_EDITOR", "false"),
-            ("GIT_SSH_COMMAND", "false"),
-        ] {
-            environment.push((name.into(), value.into()));
-        }
-        let git = Self { program, directory: directory.to_owned(), environment, umask: None };
-        // Listing the configuration starts nothing.
-        let fixed = git.overriding(NEUTRAL.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
-        let listed = fixed.run(&["config", "--list", "--name-only", "-z"]).await?;
-        let mut settings: Vec<(String, String)> =
-            NEUTRAL.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        settings.extend(drivers_in(&listed));
-        Ok(git.overriding(settings))
+        let mut environment: Vec<(OsString, OsString)> = place.user.clone();
+        environment.push(("PATH".into(), place.path.as_str().into()));
+        environment.extend(ENVIRONMENT.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        let git = Self {
+            program,
+            directory: directory.to_owned(),
+            environment,
+            settings: settings::fixed(),
+            umask: None,
+            leave: CancellationToken::new(),
+        };
+        git.listed().await
+    }
+
+    /// Where it runs.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The same for another directory of the same repository.
-    pub(crate) fn at(&self, directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), ..self.clone() }
+    ///
+    /// # Errors
+    /// Where the configuration there can't be read.
+    pub(crate) async fn at(&self, directory: &Path) -> Result<Self, GitError> {
+        Self { directory: directory.to_owned(), ..self.clone() }.listed().await
+    }
+
+    /// The same with the repository, the files and the index named by themselves, whatever stands in the files' `.git`.
+    ///
+    /// # Errors
+    /// Where the configuration there can't be read.
+    pub(crate) async fn through(&self, places: Through<'_>) -> Result<Self, GitError> {
+        let mut git = self.clone();
+        git.directory = places.files.to_owned();
+        for (name, place) in [
+            ("GIT_DIR", places.repository),
+            ("GIT_WORK_TREE", places.files),
+            ("GIT_INDEX_FILE", places.index),
+        ] {
+            git.environment.push((name.into(), place.into()));
+        }
+        git.listed().await
     }
 
     /// The same, making files under the user's own umask rather than the supervisor's.
     pub(crate) fn under_umask(self, umask: u32) -> Self {
         Self { umask: Some(umask & 0o777), ..self }
+    }
+
+    /// The same, carrying the folder by which a session's processes are found.
+    pub(crate) fn marked(mut self, scratch: &Path) -> Self {
+        self.environment.push(("TMPDIR".into(), scratch.into()));
+        self
+    }
+
+    /// The same, ended when `leave` is cancelled: then whatever it runs is killed, and gone before that is said.
+    pub(crate) fn until(self, leave: CancellationToken) -> Self {
+        Self { leave, ..self }
+    }
+
+    /// Overrides every program that is configured where it runs. Listing the configuration starts nothing.
+    async fn listed(mut self) -> Result<Self, GitError> {
+        self.settings = settings::fixed();
+        let names = self.run(&["config", "--list", "--name-only", "-z"]).await?;
+        self.settings.extend(settings::of_drivers(&names));
+        Ok(self)
     }
 
     /// A process's umask is its own, so a shell sets it and then becomes git. Nothing is spliced into its text.
@@ -135,21 +179,20 @@ impl Git {
         command
     }
 
-    fn overriding(&self, settings: Vec<(String, String)>) -> Self {
-        let mut git = self.clone();
-        git.environment.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
-        for (number, (key, value)) in settings.into_iter().enumerate() {
-            git.environment.push((format!("GIT_CONFIG_KEY_{number}").into(), key.into()));
-            git.environment.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.into()));
+    fn overrides(&self) -> Vec<(OsString, OsString)> {
+        let mut variables = vec![("GIT_CONFIG_COUNT".into(), self.settings.len().to_string().into())];
+        for (number, (key, value)) in self.settings.iter().enumerate() {
+            variables.push((format!("GIT_CONFIG_KEY_{number}").into(), key.clone()));
+            variables.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.clone()));
         }
-        git
+        variables
     }
 
     /// Runs git and gives its stdout.
     ///
     /// # Errors
     /// Where it can't be run, takes too long, or exits with an error.
-    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
+    pub(crate) async fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>, GitError> {
         self.run_with(arguments, &[]).await
     }
 
@@ -157,12 +200,17 @@ impl Git {
     ///
     /// # Errors
     /// As [`Git::run`].
-    pub(crate) async fn run_with(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, GitError> {
+    pub(crate) async fn run_with<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
         let mut child = self
             .command()
             .args(arguments)
             .env_clear()
             .envs(self.environment.iter().map(|(k, v)| (k, v)))
+            .envs(self.overrides())
             .current_dir(&self.directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -170,31 +218,62 @@ impl Git {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
-        let stdin = child.stdin.take();
-        let feed = async {
-            if let Some(mut stdin) = stdin {
-                // A git that does not read everything closes the pipe; its exit tells more.
-                let _ = tokio::io::AsyncWriteExt::write_all(&mut stdin, input).await;
+        let output = tokio::select! {
+            output = tokio::time::timeout(TIME, finished::finished(&mut child, input)) => output.map_err(|_| GitError::Slow),
+            () = self.leave.cancelled() => Err(GitError::Left),
+        };
+        let output = match output {
+            Ok(output) => output?,
+            Err(ended) => {
+                child.kill().await?;
+                return Err(ended);
             }
         };
-        let both = async { tokio::join!(feed, child.wait_with_output()).1 };
-        let output = tokio::time::timeout(TIME, both).await.map_err(|_| GitError::Slow)??;
         if output.status.success() {
             return Ok(output.stdout);
         }
         let said = String::from_utf8_lossy(&output.stderr);
+        let command =
+            arguments.iter().map(AsRef::as_ref).find(|word| !word.as_encoded_bytes().starts_with(b"-"));
         Err(GitError::Refused {
-            command: arguments.first().copied().unwrap_or_default().to_owned(),
+            command: command.unwrap_or_default().to_string_lossy().into_owned(),
             said: said.trim().chars().take(600).collect(),
         })
     }
 
-    /// Runs git and gives its stdout as one trimmed line.
+    /// Runs git and gives its stdout without the last line's end.
     ///
     /// # Errors
     /// As [`Git::run`].
-    pub(crate) async fn line(&self, arguments: &[&str]) -> Result<String, GitError> {
+    pub(crate) async fn line<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<String, GitError> {
         let output = self.run(arguments).await?;
-        Ok(String::from_utf8_lossy(&output).trim_end_matches('\n').to_owned())
+        let line = output.strip_suffix(b"\n").unwrap_or(&output);
+        Ok(String::from_utf8_lossy(line).into_owned())
+    }
+
+    /// Runs git and gives the path that it says.
+    ///
+    /// # Errors
+    /// As [`Git::run`].
+    pub(crate) async fn path<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<PathBuf, GitError> {
+        let mut output = self.run(arguments).await?;
+        if output.last() == Some(&b'\n') {
+            output.pop();
+        }
+        Ok(PathBuf::from(OsString::from_vec(output)))
+    }
+
+    /// Runs git and gives its stdout as one line, or none where it says no.
+    ///
+    /// # Errors
+    /// Where it can't be run or takes too long.
+    pub(crate) async fn asked<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Option<String>, GitError> {
+        match self.line(arguments).await {
+            Ok(line) => Ok(Some(line)),
+            Err(GitError::Refused { .. }) => Ok(None),
+            Err(error @ (GitError::Missing | GitError::Io(_) | GitError::Slow | GitError::Left)) => {
+                Err(error)
+            }
+        }
     }
 }

@@ -2,28 +2,34 @@
 //!
 //! Invariant: of the source nothing changes but what the new branch and the new worktree are: one ref with its log, and one
 //! folder below `.git/worktrees`.
+//! Invariant: making goes on from wherever an interrupted making stopped, and takes back nothing but its own leavings.
 //! Invariant: a worktree is only removed when everything in it can be reached from elsewhere.
 
 mod examine;
+mod leavings;
 pub(crate) mod remove;
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
-use protocol::workspace::WorkspaceKind;
+use protocol::crash;
 
 pub(crate) use examine::{Unsuitable, examine};
+pub(crate) use leavings::Branch;
 
 use super::git::{Git, GitError};
 
-/// A worktree that was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Made {
-    /// Its branch and the commit it was made from.
-    pub(crate) kind: WorkspaceKind,
-    /// Its canonical folder.
-    pub(crate) root: PathBuf,
-    /// What its owner should know.
-    pub(crate) notes: Vec<String>,
+/// Where a session's worktree is or will be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Site<'a> {
+    /// Its folder, in a canonical one.
+    pub(crate) folder: &'a Path,
+    /// Its branch.
+    pub(crate) branch: &'a str,
+    /// The commit that it is made from.
+    pub(crate) commit: &'a str,
 }
 
 /// Why no worktree was made.
@@ -35,99 +41,117 @@ pub(crate) enum WorktreeError {
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The branch is there already.
-    #[error("the branch {0} exists already")]
-    Taken(String),
+    /// What is there is not only what the gateway left.
+    #[error("{0}; it was left as it is")]
+    Foreign(String),
     /// The new worktree is not what it should be.
     #[error("the new worktree {0}")]
     Wrong(String),
 }
 
-/// Makes the worktree `folder` from `source` on the new branch `branch`. A failure leaves nothing behind.
+impl Site<'_> {
+    fn reference(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+}
+
+/// Makes the worktree of `site` from the repository where `git` stands, or takes the one that an interrupted making left whole: its canonical folder. What such a
+/// making left otherwise is cleared first. A failure leaves nothing behind.
 ///
 /// # Errors
-/// Says why the source does not suit, or what git refused.
-pub(crate) async fn make(
-    git: &Git,
-    source: &Path,
-    (folder, branch): (&Path, &str),
-) -> Result<Made, WorktreeError> {
-    let base = examine(git, source).await?;
-    let Some(target) = folder.to_str() else {
-        return Err(WorktreeError::Wrong("would be at a path that is not UTF-8".to_owned()));
-    };
-    // A branch that is there already must survive a failure: what `undo` takes back is only ever what was made here.
-    if git.run(&["show-ref", "--verify", "--quiet", &format!("refs/heads/{branch}")]).await.is_ok() {
-        return Err(WorktreeError::Taken(branch.to_owned()));
+/// Says why the source does not suit, what git refused, or what else stands in the place.
+pub(crate) async fn make(git: &Git, site: Site<'_>) -> Result<PathBuf, WorktreeError> {
+    let common = examine::repository(git).await?.common;
+    if site.folder.symlink_metadata().is_ok() {
+        match whole(git, &common, site).await {
+            Ok(root) => return Ok(root),
+            Err(error) => tracing::info!(%error, "what was begun of a worktree is begun again"),
+        }
     }
-    let added = git
-        .run(&["worktree", "add", "--quiet", "--no-track", "-b", branch, "--", target, &base.commit])
-        .await;
-    let made = match added {
-        Ok(_) => inspect(git, folder, &base.commit).await,
-        Err(error) => Err(error.into()),
-    };
-    match made {
-        Ok(root) => Ok(Made {
-            kind: WorkspaceKind::Worktree { branch: branch.to_owned(), base_commit: base.commit },
-            root,
-            notes: base.notes,
-        }),
+    let left = leavings::clear(git, &common, site, Branch::Kept).await?;
+    match fill(git, &common, site, left.branch).await {
+        Ok(root) => Ok(root),
+        // Whoever ended it clears it as well.
+        Err(error @ WorktreeError::Git(GitError::Left)) => Err(error),
         Err(error) => {
-            undo(git, target, (branch, &base.commit)).await;
+            if let Err(left) = leavings::clear(git, &common, site, Branch::Deleted).await {
+                tracing::error!(%left, "what was made of a worktree could not be taken back");
+            }
             Err(error)
         }
     }
 }
 
-/// Takes the worktree at `folder` that an interrupted `make` left, where it is whole: of this repository, on its branch, at
-/// its commit, unchanged.
+/// Takes back what was made of a worktree that no session ever worked in, and its branch.
 ///
 /// # Errors
-/// Says what it is instead, or that git can't tell.
-pub(crate) async fn adopt(
-    git: &Git,
-    folder: &Path,
-    (branch, commit): (&str, &str),
-) -> Result<Made, WorktreeError> {
-    let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-    let inside = git.at(folder);
-    if inside.line(&common).await? != git.line(&common).await? {
-        return Err(WorktreeError::Wrong("belongs to another repository".to_owned()));
-    }
-    if inside.line(&["symbolic-ref", "HEAD"]).await? != format!("refs/heads/{branch}") {
-        return Err(WorktreeError::Wrong("is not on its own branch".to_owned()));
-    }
-    let root = inspect(git, folder, commit).await?;
-    let kind = WorkspaceKind::Worktree { branch: branch.to_owned(), base_commit: commit.to_owned() };
-    Ok(Made { kind, root, notes: Vec::new() })
+/// Says what stands there that is not only the gateway's own.
+pub(crate) async fn abandon(git: &Git, site: Site<'_>) -> Result<(), WorktreeError> {
+    let common = examine::repository(git).await?.common;
+    leavings::clear(git, &common, site, Branch::Deleted).await.map(|_| ())
 }
 
-/// Whether the new worktree is at the commit and clean.
-async fn inspect(git: &Git, folder: &Path, commit: &str) -> Result<PathBuf, WorktreeError> {
-    let root = folder.canonicalize().map_err(GitError::Io)?;
-    let inside = git.at(&root);
-    if inside.line(&["rev-parse", "HEAD"]).await? != commit {
-        return Err(WorktreeError::Wrong("is not at the source's commit".to_owned()));
+/// First the branch, its entry and an empty folder, which takes a moment; then the files, by one process.
+async fn fill(
+    git: &Git,
+    common: &Path,
+    site: Site<'_>,
+    has_branch: Option<leavings::Found>,
+) -> Result<PathBuf, WorktreeError> {
+    let mut add: Vec<&OsStr> = ["worktree", "add", "--quiet", "--no-checkout"].map(OsStr::new).to_vec();
+    let onto = match has_branch {
+        Some(leavings::Found) => site.branch,
+        None => {
+            add.extend(["--no-track", "-b", site.branch].map(OsStr::new));
+            site.commit
+        }
+    };
+    add.extend([OsStr::new("--"), site.folder.as_os_str(), OsStr::new(onto)]);
+    crash::point("supervisor-before-worktree");
+    git.run(&add).await?;
+    crash::point("supervisor-after-worktree-entry");
+    // Nothing is written by way of a folder that leads elsewhere.
+    let inside = anchored(git, common, site).await?;
+    inside.run(&["-c", "core.sparseCheckout=false", "read-tree", "--reset", "-u", "HEAD"]).await?;
+    crash::point("supervisor-after-worktree-files");
+    whole(git, common, site).await
+}
+
+/// A git in the worktree, where that is of this repository, on its branch, at its commit, and its own top level.
+async fn anchored(git: &Git, common: &Path, site: Site<'_>) -> Result<Git, WorktreeError> {
+    let wrong = |what: &str| Err(WorktreeError::Wrong(what.to_owned()));
+    let inside = git.at(site.folder).await?;
+    if inside.path(&["rev-parse", "--show-toplevel"]).await? != site.folder {
+        return wrong("is not its own top level: the repository's configuration leads elsewhere");
+    }
+    let of = inside.path(&["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
+    if of.canonicalize().map_err(GitError::Io)? != common {
+        return wrong("belongs to another repository");
+    }
+    if inside.line(&["symbolic-ref", "HEAD"]).await? != site.reference() {
+        return wrong("is not on its own branch");
+    }
+    if inside.line(&["rev-parse", "HEAD"]).await? != site.commit {
+        return wrong("is not at the source's commit");
+    }
+    Ok(inside)
+}
+
+/// Whether the new worktree is whole: anchored, in use, and clean.
+async fn whole(git: &Git, common: &Path, site: Site<'_>) -> Result<PathBuf, WorktreeError> {
+    let inside = anchored(git, common, site).await?;
+    let own = inside.path(&["rev-parse", "--absolute-git-dir"]).await?;
+    if ["locked", "index.lock", "HEAD.lock"].iter().any(|name| own.join(name).exists()) {
+        return Err(WorktreeError::Wrong("was not finished".to_owned()));
     }
     let status = inside.run(&["status", "--porcelain=v1", "-z", "--ignore-submodules=dirty"]).await?;
     if status.is_empty() {
-        return Ok(root);
+        return Ok(site.folder.to_owned());
     }
     let first = String::from_utf8_lossy(status.split(|b| *b == 0).next().unwrap_or_default()).into_owned();
     Err(WorktreeError::Wrong(format!(
         "differs from its commit right after it was made ({first}); names that differ only in case, or end-of-line settings, do that"
     )))
-}
-
-/// Takes back what a failed `make` left. The branch goes only where it still is what `make` made.
-async fn undo(git: &Git, folder: &str, (branch, commit): (&str, &str)) {
-    let removed = git.run(&["worktree", "remove", "--force", "--", folder]).await;
-    let reference = format!("refs/heads/{branch}");
-    let deleted = git.run(&["update-ref", "-d", &reference, commit]).await;
-    if let (Err(error), _) | (Ok(_), Err(error)) = (&removed, &deleted) {
-        tracing::debug!(%error, "a worktree that was not made left nothing to take back, or something that stayed");
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use protocol::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Actor, GRACE, happenings::public};
+use super::{Actor, GRACE};
 use crate::{
     ledger::record::Entry,
     session::{
@@ -24,7 +24,6 @@ use crate::{
         state::{Launch, Life, Process, Subsession},
     },
     worker::{carrier::Carrier, link::Peer, orphans, place, spawn::Born},
-    workspace::plan,
 };
 
 /// More steps than any state needs before it rests.
@@ -37,9 +36,20 @@ impl Actor {
             return;
         }
         for _ in 0..STEPS {
-            let done = match converge::next(&self.state, &self.wire) {
+            let done = match converge::next(&self.state, &self.wire, self.placing.placing()) {
                 Step::Rest => break,
-                Step::MakeWorkspace => self.make_workspace().await,
+                Step::MakeWorkspace => {
+                    self.make_workspace();
+                    true
+                }
+                Step::LeaveWorkspace => {
+                    self.placing.leave();
+                    true
+                }
+                Step::ClearWorkspace => {
+                    self.clear_workspace();
+                    true
+                }
                 Step::Start => self.start_worker().await,
                 Step::Find => {
                     self.find_worker();
@@ -67,25 +77,6 @@ impl Actor {
             // Also a worker that is not reached yet has only so long.
             self.kill_at.get_or_insert(Instant::now() + GRACE);
         }
-    }
-
-    /// Makes the session's worktree. A failure ends the run; the next one tries again.
-    async fn make_workspace(&mut self) -> bool {
-        let entry = match plan::make(&self.state.birth.workspace, &self.house.config, self.house.umask).await
-        {
-            Ok(workspace) => Entry::WorkspaceReady { workspace: Box::new(workspace) },
-            Err(error) => {
-                tracing::error!(session = %self.state.birth.session_id, %error, "the session's worktree was not made");
-                let message =
-                    format!("the session's worktree could not be made: {}", public(&error.to_string()));
-                Entry::LaunchFailed {
-                    launch: self.state.launches + 1,
-                    code: ErrorCode::LaunchFailed,
-                    message,
-                }
-            }
-        };
-        self.must_record(vec![entry]).await
     }
 
     async fn start_worker(&mut self) -> bool {

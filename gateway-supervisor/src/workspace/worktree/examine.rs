@@ -1,7 +1,9 @@
 //! Whether a directory suits: the clean top level of a repository with at least one commit, and everything in it at hand.
 
 use std::{
-    io,
+    ffi::OsString,
+    fs, io,
+    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
 };
 
@@ -56,6 +58,11 @@ pub(crate) enum Unsuitable {
         "the repository is a partial clone that lacks {0} objects of its commit; run `git fetch --refetch` or check everything out once"
     )]
     Partial(usize),
+    /// The repository's folder belongs to another directory.
+    #[error(
+        "the repository's own folder stands elsewhere and does not name this directory as its own; pass the directory that it belongs to"
+    )]
+    Elsewhere,
     /// A sparse checkout.
     #[error("the repository is a sparse checkout; run `git sparse-checkout disable` first")]
     Sparse,
@@ -67,47 +74,86 @@ pub(crate) enum Unsuitable {
     Git(#[from] GitError),
 }
 
-/// Looks at `source` without changing a byte of it.
+/// Where a repository keeps what it knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// What belongs to this directory alone.
+    own: PathBuf,
+    /// What belongs to all its worktrees.
+    pub(crate) common: PathBuf,
+}
+
+/// Looks at the directory where `git` stands, without changing a byte of it.
 ///
 /// # Errors
 /// Says why it does not suit.
-pub(crate) async fn examine(git: &Git, source: &Path) -> Result<Base, Unsuitable> {
-    let git = &git.at(source);
-    let folder = top_level(git, source).await?;
-    no_operation_under_way(&folder)?;
+pub(crate) async fn examine(git: &Git) -> Result<Base, Unsuitable> {
+    let places = repository(git).await?;
+    no_operation_under_way(&places.own)?;
     let commit = git
-        .line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
-        .await
-        .map_err(|_| Unsuitable::NoCommit)?;
-    if setting(git, "core.sparseCheckout").await?.as_deref() == Some("true") {
+        .asked(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+        .await?
+        .ok_or(Unsuitable::NoCommit)?;
+    let sparse = git.asked(&["config", "--type=bool", "--get", "core.sparseCheckout"]).await?;
+    if sparse.as_deref() == Some("true") {
         return Err(Unsuitable::Sparse);
     }
-    clean(git).await?;
+    // Before anything compares contents: nothing is ever fetched.
     complete(git, &commit).await?;
+    clean(git).await?;
     let notes = notes(git, &commit).await?;
     Ok(Base { commit, notes })
 }
 
-/// The repository's own folder, where `source` is its top level.
-async fn top_level(git: &Git, source: &Path) -> Result<PathBuf, Unsuitable> {
-    let asked =
-        git.line(&["rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--absolute-git-dir"]).await;
+/// The repository's folders, where `git` stands at its top level and they are its own.
+pub(super) async fn repository(git: &Git) -> Result<Places, Unsuitable> {
+    let source = git.directory();
+    let asked = git.run(&["rev-parse", "--is-bare-repository", "--is-inside-git-dir"]).await;
     let told = asked.map_err(|error| match error {
         GitError::Refused { said, .. } if said.contains("dubious ownership") => Unsuitable::OtherOwner,
-        GitError::Refused { .. } => Unsuitable::NoRepository,
-        GitError::Missing | GitError::Io(_) | GitError::Slow => Unsuitable::Git(error),
+        GitError::Refused { said, .. } if said.contains("not a git repository") => Unsuitable::NoRepository,
+        GitError::Refused { .. } | GitError::Missing | GitError::Io(_) | GitError::Slow | GitError::Left => {
+            Unsuitable::Git(error)
+        }
     })?;
-    let mut lines = told.lines();
-    match (lines.next(), lines.next()) {
-        (Some("true"), _) => return Err(Unsuitable::Bare),
-        (_, Some("true")) => return Err(Unsuitable::InsideGit),
-        (Some(_), Some(_)) => {}
-        (None, _) | (_, None) => return Err(Unsuitable::NoRepository),
+    match told.as_slice() {
+        b"false\nfalse\n" => {}
+        bare if bare.starts_with(b"true") => return Err(Unsuitable::Bare),
+        _ => return Err(Unsuitable::InsideGit),
     }
-    let folder = PathBuf::from(lines.next().unwrap_or_default());
-    let top = PathBuf::from(git.line(&["rev-parse", "--show-toplevel"]).await?);
+    let top = git.path(&["rev-parse", "--show-toplevel"]).await?;
     // `core.worktree` can point anywhere; only what is asked for is worked on.
-    if same(&top, source).map_err(GitError::Io)? { Ok(folder) } else { Err(Unsuitable::NotTop) }
+    if !same(&top, source).map_err(GitError::Io)? {
+        return Err(Unsuitable::NotTop);
+    }
+    let own = git.path(&["rev-parse", "--absolute-git-dir"]).await?;
+    let common = git.path(&["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
+    let places = Places {
+        own: own.canonicalize().map_err(GitError::Io)?,
+        common: common.canonicalize().map_err(GitError::Io)?,
+    };
+    if belongs(git, source, &places).await? { Ok(places) } else { Err(Unsuitable::Elsewhere) }
+}
+
+/// Whether the repository's folders say themselves that they are those of `source`: a `.git` can name any folder, and so
+/// another repository of the same user.
+async fn belongs(git: &Git, source: &Path, places: &Places) -> Result<bool, GitError> {
+    let marker = source.join(".git");
+    let kind = marker.symlink_metadata()?.file_type();
+    if kind.is_dir() {
+        return Ok(same(&marker, &places.own)? && places.own == places.common);
+    }
+    if !kind.is_file() {
+        return Ok(false);
+    }
+    if places.own == places.common {
+        // A submodule's names its directory, and that was found to be this one.
+        return Ok(git.asked(&["config", "--get", "core.worktree"]).await?.is_some());
+    }
+    let back = fs::read(places.own.join("gitdir"))?;
+    let back = PathBuf::from(OsString::from_vec(back.trim_ascii_end().to_vec()));
+    Ok(places.own.parent() == Some(&places.common.join("worktrees"))
+        && same(&places.own.join(back), &marker)?)
 }
 
 fn same(a: &Path, b: &Path) -> io::Result<bool> {
@@ -130,14 +176,6 @@ fn no_operation_under_way(folder: &Path) -> Result<(), Unsuitable> {
     Ok(())
 }
 
-async fn setting(git: &Git, name: &str) -> Result<Option<String>, GitError> {
-    match git.line(&["config", "--type=bool", "--get", name]).await {
-        Ok(value) => Ok(Some(value)),
-        Err(GitError::Refused { .. }) => Ok(None),
-        Err(error @ (GitError::Missing | GitError::Io(_) | GitError::Slow)) => Err(error),
-    }
-}
-
 async fn clean(git: &Git) -> Result<(), Unsuitable> {
     // What a submodule's own files look like is not looked at: that would start a git with the submodule's configuration.
     let status = git
@@ -155,8 +193,8 @@ async fn clean(git: &Git) -> Result<(), Unsuitable> {
 
 async fn complete(git: &Git, commit: &str) -> Result<(), Unsuitable> {
     let promisors =
-        git.run(&["config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"]).await;
-    if promisors.is_err() {
+        git.asked(&["config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"]).await?;
+    if promisors.is_none() {
         return Ok(());
     }
     let objects = git.run(&["rev-list", "--objects", "--no-walk", "--missing=print", commit]).await?;

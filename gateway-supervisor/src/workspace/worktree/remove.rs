@@ -25,7 +25,7 @@ impl Holds {
 /// # Errors
 /// Where git can't tell.
 pub(crate) async fn what_it_holds(git: &Git, root: &Path, branch: &str) -> Result<Holds, GitError> {
-    let inside = git.at(root);
+    let inside = git.at(root).await?;
     let status = inside
         .run(&[
             "status",

@@ -1,29 +1,33 @@
 use std::{
     collections::BTreeMap,
-    ffi::OsString,
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
     process::Command,
 };
 
+mod hostile;
+mod interrupted;
+
 use super::{
     remove::{Holds, remove},
     *,
 };
+use crate::config::GitPlace;
+
+const BRANCH: &str = "gateway/test";
 
 struct Repository {
     _home: tempfile::TempDir,
     place: tempfile::TempDir,
-    user: Vec<(OsString, OsString)>,
-    path: String,
+    git_place: GitPlace,
 }
 
 impl Repository {
     fn new() -> Self {
         let (home, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let user = vec![("HOME".into(), home.path().as_os_str().to_owned())];
-        let path = std::env::var("PATH").unwrap();
-        let repository = Self { _home: home, place, user, path };
+        let git_place = GitPlace { path: std::env::var("PATH").unwrap(), user };
+        let repository = Self { _home: home, place, git_place };
         fs::create_dir(repository.source()).unwrap();
         repository.git(&["init", "-q", "-b", "main"]);
         fs::write(repository.source().join("a.txt"), "one\n").unwrap();
@@ -47,24 +51,53 @@ impl Repository {
     }
 
     fn git_in(&self, directory: &Path, arguments: &[&str]) {
-        let status = Command::new("git")
+        let status = self.command(directory, arguments).status().unwrap();
+        assert!(status.success(), "git {arguments:?}");
+    }
+
+    fn command(&self, directory: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        command
             .args(["-c", "user.name=x", "-c", "user.email=x@x", "-c", "protocol.file.allow=always"])
             .args(arguments)
             .current_dir(directory)
             .env_clear()
-            .env("PATH", &self.path)
-            .envs(self.user.iter().map(|(k, v)| (k, v)))
-            .status()
-            .unwrap();
-        assert!(status.success(), "git {arguments:?}");
+            .env("PATH", &self.git_place.path)
+            .envs(self.git_place.user.iter().map(|(k, v)| (k, v)));
+        command
     }
 
     async fn neutral(&self) -> Git {
-        Git::neutral(&self.path, &self.user, &self.source()).await.unwrap()
+        Git::neutral(&self.git_place, &self.source()).await.unwrap()
     }
 
-    async fn make(&self) -> Result<Made, WorktreeError> {
-        make(&self.neutral().await, &self.source(), (&self.folder(), "gateway/test")).await
+    /// What a look at a directory says.
+    async fn suits(&self, directory: &Path) -> Result<String, Unsuitable> {
+        let git = Git::neutral(&self.git_place, directory).await?;
+        examine(&git).await.map(|base| base.commit)
+    }
+
+    fn said(&self, arguments: &[&str]) -> String {
+        let output = self.command(&self.source(), arguments).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Looks, then makes what was planned.
+    async fn make(&self) -> Result<PathBuf, WorktreeError> {
+        let git = self.neutral().await;
+        let base = examine(&git).await?;
+        self.make_at(&git, &base.commit).await
+    }
+
+    async fn make_at(&self, git: &Git, commit: &str) -> Result<PathBuf, WorktreeError> {
+        let folder = self.folder();
+        make(git, Site { folder: &folder, branch: BRANCH, commit }).await
+    }
+
+    async fn abandon_at(&self, commit: &str) -> Result<(), WorktreeError> {
+        let folder = self.folder();
+        abandon(&self.neutral().await, Site { folder: &folder, branch: BRANCH, commit }).await
     }
 
     /// A program that leaves a canary when anything starts it.
@@ -81,6 +114,18 @@ impl Repository {
         let Ok(entries) = fs::read_dir(self.place.path().join("canaries")) else { return Vec::new() };
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
+}
+
+/// Everything of the source but what the session's own names carry.
+fn of_the_owner(source: &Path) -> BTreeMap<PathBuf, (u32, i64, protocol::digest::Digest)> {
+    let mut found = everything(source);
+    found.retain(|path, _| {
+        let path = path.to_str().unwrap();
+        ![".git/worktrees/", ".git/refs/heads/gateway/", ".git/logs/refs/heads/gateway/"]
+            .iter()
+            .any(|own| path.starts_with(own))
+    });
+    found
 }
 
 /// Every file below `root`: mode, time of change of its content, and content.
@@ -109,24 +154,10 @@ fn everything(root: &Path) -> BTreeMap<PathBuf, (u32, i64, protocol::digest::Dig
 async fn the_source_stays_as_it_is_but_for_the_new_branch() {
     let repository = Repository::new();
     let before = everything(&repository.source());
-    let made = repository.make().await.unwrap();
-    assert_eq!(made.root, repository.folder());
-    assert_eq!(
-        fs::read(made.root.join("crlf.txt")).unwrap(),
-        b"one\r\ntwo\r\n",
-        "end-of-line conversion stays"
-    );
-    assert!(
-        matches!(&made.kind, WorkspaceKind::Worktree { branch, base_commit } if branch == "gateway/test" && base_commit.len() == 40)
-    );
-    let mut after = everything(&repository.source());
-    after.retain(|path, _| {
-        let path = path.to_str().unwrap();
-        !(path.starts_with(".git/worktrees/")
-            || path.starts_with(".git/refs/heads/gateway/")
-            || path.starts_with(".git/logs/refs/heads/gateway/"))
-    });
-    assert_eq!(after, before);
+    let root = repository.make().await.unwrap();
+    assert_eq!(root, repository.folder());
+    assert_eq!(fs::read(root.join("crlf.txt")).unwrap(), b"one\r\ntwo\r\n", "end-of-line conversion stays");
+    assert_eq!(of_the_owner(&repository.source()), before);
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -138,103 +169,42 @@ async fn its_files_have_the_modes_that_the_users_own_git_would_give_them() {
     repository.git(&["commit", "-qm", "a program"]);
     for (umask, file, program) in [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)] {
         let git = repository.neutral().await.under_umask(umask);
-        let made = make(&git, &repository.source(), (&repository.folder(), "gateway/test")).await.unwrap();
-        let mode = |name: &str| made.root.join(name).metadata().unwrap().mode() & 0o777;
+        let root = repository.make_at(&git, &repository.said(&["rev-parse", "HEAD"])).await.unwrap();
+        let mode = |name: &str| root.join(name).metadata().unwrap().mode() & 0o777;
         assert_eq!((mode("a.txt"), mode("run.sh")), (file, program), "umask {umask:o}");
-        assert!(remove(&git, &made.root, "gateway/test").await.unwrap().nothing());
+        assert!(remove(&git, &root, BRANCH).await.unwrap().nothing());
     }
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn nothing_that_a_hostile_repository_names_is_started() {
-    let repository = Repository::new();
-    let hooks = repository.source().join(".git/hooks");
-    fs::create_dir_all(&hooks).unwrap();
-    for hook in
-        ["post-checkout", "reference-transaction", "post-index-change", "pre-auto-gc", "fsmonitor-watchman"]
-    {
-        fs::rename(repository.canary(&format!("hook-{hook}")), hooks.join(hook)).unwrap();
-    }
-    let hostile = repository.canary("hostile");
-    for name in [
-        "core.fsmonitor",
-        "core.pager",
-        "core.editor",
-        "core.sshCommand",
-        "core.askPass",
-        "diff.external",
-        "diff.d.textconv",
-        "diff.d.command",
-        "filter.f.clean",
-        "filter.f.smudge",
-        "filter.F.G.process",
-        "filter.p.process",
-        "credential.helper",
-        "gpg.program",
-        "alias.status",
-        "alias.worktree",
-    ] {
-        let value = if name.starts_with("alias") { format!("!{hostile}") } else { hostile.clone() };
-        repository.git(&["config", name, &value]);
-    }
-    repository.git(&["config", "filter.f.required", "true"]);
-    let (source, attributes) = (repository.source(), "a.txt filter=f diff=d\nb.txt filter=p\n");
-    fs::write(source.join(".gitattributes"), attributes).unwrap();
-    // The commit is made with every filter off, as an attacker's server would have made it.
-    repository.git(&[
-        "-c",
-        "core.hooksPath=/dev/null",
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "filter.f.clean=",
-        "-c",
-        "filter.f.required=false",
-        "-c",
-        "filter.f.smudge=",
-        "commit",
-        "-qam",
-        "attributes",
-    ]);
-    for left in repository.canaries() {
-        fs::remove_file(repository.place.path().join("canaries").join(left)).unwrap();
-    }
-    let made = repository.make().await.unwrap();
-    assert!(made.notes.iter().any(|note| note.contains("filter")), "{:?}", made.notes);
-    let git = repository.neutral().await;
-    assert!(remove(&git, &made.root, "gateway/test").await.unwrap().nothing());
-    assert_eq!(repository.canaries(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn what_does_not_suit_is_refused_with_the_reason() {
     let repository = Repository::new();
-    let (source, git) = (repository.source(), repository.neutral().await);
+    let source = repository.source();
     fs::write(source.join("new.txt"), "x").unwrap();
-    let refusal = examine(&git, &source).await.unwrap_err();
+    let refusal = repository.suits(&source).await.unwrap_err();
     assert!(
         matches!(&refusal, Unsuitable::Dirty { count: 1, first } if first.contains("new.txt")),
         "{refusal}"
     );
     fs::remove_file(source.join("new.txt")).unwrap();
     fs::create_dir(source.join("below")).unwrap();
-    assert!(matches!(examine(&git, &source.join("below")).await, Err(Unsuitable::NotTop)));
+    assert!(matches!(repository.suits(&source.join("below")).await, Err(Unsuitable::NotTop)));
     assert!(matches!(
-        examine(&git, &source.join(".git")).await,
+        repository.suits(&source.join(".git")).await,
         Err(Unsuitable::InsideGit | Unsuitable::Bare)
     ));
     fs::write(source.join(".git/MERGE_HEAD"), "x").unwrap();
-    assert!(matches!(examine(&git, &source).await, Err(Unsuitable::UnderWay("merge"))));
+    assert!(matches!(repository.suits(&source).await, Err(Unsuitable::UnderWay("merge"))));
     fs::remove_file(source.join(".git/MERGE_HEAD")).unwrap();
     repository.git(&["config", "core.sparseCheckout", "yes"]);
-    assert!(matches!(examine(&git, &source).await, Err(Unsuitable::Sparse)));
+    assert!(matches!(repository.suits(&source).await, Err(Unsuitable::Sparse)));
     let outside = tempfile::tempdir().unwrap();
-    assert!(matches!(examine(&git, outside.path()).await, Err(Unsuitable::NoRepository)));
+    assert!(matches!(repository.suits(outside.path()).await, Err(Unsuitable::NoRepository)));
     repository.git_in(outside.path(), &["init", "-q"]);
-    assert!(matches!(examine(&git, outside.path()).await, Err(Unsuitable::NoCommit)));
+    assert!(matches!(repository.suits(outside.path()).await, Err(Unsuitable::NoCommit)));
     let bare = tempfile::tempdir().unwrap();
     repository.git_in(bare.path(), &["init", "-q", "--bare"]);
-    assert!(matches!(examine(&git, bare.path()).await, Err(Unsuitable::Bare)));
+    assert!(matches!(repository.suits(bare.path()).await, Err(Unsuitable::Bare)));
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -252,34 +222,23 @@ async fn a_partial_clone_without_its_contents_is_refused() {
     for file in ["a.txt", "crlf.txt", ".gitattributes"] {
         repository.git_in(&clone, &["update-index", "--skip-worktree", file]);
     }
-    let git = Git::neutral(&repository.path, &repository.user, &clone).await.unwrap();
-    let refusal = examine(&git, &clone).await.unwrap_err();
+    let refusal = repository.suits(&clone).await.unwrap_err();
     assert!(matches!(refusal, Unsuitable::Partial(_)), "{refusal}");
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_worktree_is_removed_only_when_nothing_would_be_lost() {
     let repository = Repository::new();
-    let made = repository.make().await.unwrap();
+    let root = repository.make().await.unwrap();
     let git = repository.neutral().await;
-    fs::write(made.root.join("work.txt"), "x").unwrap();
-    assert_eq!(remove(&git, &made.root, "gateway/test").await.unwrap(), Holds { files: 1, commits: 0 });
-    repository.git_in(&made.root, &["add", "-A"]);
-    repository.git_in(&made.root, &["commit", "-qm", "work"]);
-    assert_eq!(remove(&git, &made.root, "gateway/test").await.unwrap(), Holds { files: 0, commits: 1 });
-    assert!(made.root.join("work.txt").exists());
+    fs::write(root.join("work.txt"), "x").unwrap();
+    assert_eq!(remove(&git, &root, BRANCH).await.unwrap(), Holds { files: 1, commits: 0 });
+    repository.git_in(&root, &["add", "-A"]);
+    repository.git_in(&root, &["commit", "-qm", "work"]);
+    assert_eq!(remove(&git, &root, BRANCH).await.unwrap(), Holds { files: 0, commits: 1 });
+    assert!(root.join("work.txt").exists());
     repository.git(&["branch", "taken", "gateway/test"]);
-    assert!(remove(&git, &made.root, "gateway/test").await.unwrap().nothing());
-    assert!(!made.root.exists());
+    assert!(remove(&git, &root, BRANCH).await.unwrap().nothing());
+    assert!(!root.exists());
     assert!(git.run(&["rev-parse", "--verify", "--quiet", "refs/heads/gateway/test"]).await.is_err());
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn a_failure_leaves_nothing_behind() {
-    let repository = Repository::new();
-    repository.git(&["branch", "gateway/test"]);
-    let before = everything(&repository.source());
-    assert!(repository.make().await.is_err(), "the branch is taken");
-    assert_eq!(everything(&repository.source()), before, "and the one that was there stays");
-    assert!(!repository.folder().exists());
 }
