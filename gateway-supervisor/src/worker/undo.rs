@@ -52,8 +52,7 @@ impl Undoing {
     /// # Errors
     /// Where there is no such program, the system refuses, or an earlier one still runs.
     pub(crate) async fn start(program: &Path, launch: &UndoLaunch) -> io::Result<Self> {
-        let log = lock(&launch.directory)?
-            .ok_or_else(|| io::Error::other("an earlier undo of the session still runs"))?;
+        let log = free(&launch.directory).await?;
         let mut command = Command::new(program);
         command.env_clear();
         #[cfg(feature = "crash-points")]
@@ -139,6 +138,21 @@ pub(crate) fn wait_until_gone(directory: &Path) -> io::Result<()> {
         thread::sleep(LOOK);
     }
     Ok(())
+}
+
+/// The lock, waited for: a process that is being started in this moment may hold a copy of an earlier one until it has its
+/// program.
+async fn free(directory: &Path) -> io::Result<File> {
+    let until = Instant::now() + ENDING;
+    loop {
+        if let Some(log) = lock(directory)? {
+            return Ok(log);
+        }
+        if Instant::now() > until {
+            return Err(io::Error::other("an earlier undo of the session still runs"));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// The log with its lock; none where a process holds that.
