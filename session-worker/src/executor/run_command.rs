@@ -204,8 +204,14 @@ impl Commands {
 }
 
 fn not_started(plan: &Plan, error: &WallError) -> ToolFailure {
-    let code =
-        if let WallError::Exec { .. } = error { ToolErrorCode::NotFound } else { ToolErrorCode::NotApplied };
+    let code = if let WallError::Exec { source, .. } = error {
+        match source.kind() == std::io::ErrorKind::ArgumentListTooLong {
+            true => ToolErrorCode::TooLarge,
+            false => ToolErrorCode::NotFound,
+        }
+    } else {
+        ToolErrorCode::NotApplied
+    };
     ToolFailure::new(code, format!("running {}: {error}; nothing was run", name_of(&plan.argv)))
 }
 

@@ -12,7 +12,7 @@ use crate::executor::outcome::ToolFailure;
 /// Wrappers in wrappers that are looked through.
 const DEPTH: usize = 16;
 
-const PRIVILEGES: &[&str] = &["sudo", "sudoedit", "su", "doas", "pkexec", "run0"];
+const PRIVILEGES: &[&str] = &["sudo", "sudoedit", "su", "doas", "pkexec", "run0", "runuser"];
 const DELETERS: &[&str] = &["rm", "rmdir", "mv", "shred", "dd", "mkfs", "unlink", "srm", "wipefs"];
 const MACHINE: &[&str] = &[
     "shutdown",
@@ -110,7 +110,45 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("watch", &["-n", "--interval"], 0),
     wrapper("strace", &["-e", "-o", "-p", "-s", "-u", "-E"], 0),
     wrapper("parallel", &["-j", "--jobs"], 0),
+    wrapper("flock", &["-w", "--wait", "--timeout", "-E", "--conflict-exit-code"], 1),
+    wrapper("setpriv", SETPRIV, 0),
+    wrapper("chroot", &[], 1),
+    wrapper("nsenter", &["-t", "--target", "-S", "--setuid", "-G", "--setgid"], 0),
+    wrapper("prlimit", &["-p", "--pid", "-o", "--output"], 0),
+    wrapper("setarch", &[], 1),
+    wrapper("linux32", &[], 0),
+    wrapper("linux64", &[], 0),
+    wrapper("ltrace", &["-e", "-o", "-p", "-s", "-u", "-n", "-a", "-l", "-x", "-F", "-A", "-w"], 0),
+    wrapper("perf", &["-e", "-o", "-p", "-F", "-c"], 1),
+    wrapper("valgrind", &[], 0),
+    wrapper("faketime", &["-p", "-f"], 1),
+    wrapper("unbuffer", &[], 0),
+    wrapper("chronic", &[], 0),
+    wrapper("ld-linux-x86-64.so.2", LOADER, 0),
+    wrapper("ld-linux-aarch64.so.1", LOADER, 0),
+    wrapper("ld-musl-x86_64.so.1", LOADER, 0),
+    wrapper("ld-musl-aarch64.so.1", LOADER, 0),
 ];
+
+const SETPRIV: &[&str] = &[
+    "--reuid",
+    "--regid",
+    "--ruid",
+    "--euid",
+    "--rgid",
+    "--egid",
+    "--groups",
+    "--inh-caps",
+    "--ambient-caps",
+    "--bounding-set",
+    "--securebits",
+    "--pdeathsig",
+    "--selinux-label",
+    "--apparmor-profile",
+];
+
+/// The system's own loader starts a program that is named to it like any wrapper.
+const LOADER: &[&str] = &["--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0"];
 
 /// Judges a command by its name, by all names that `hops` says lead on from it, by its arguments, and by what it wraps.
 /// Whether a program of that name is there makes no difference.

@@ -259,6 +259,29 @@ fn the_refusal_list_is_judged_through_paths_links_and_wrappers() {
 }
 
 #[test]
+fn what_starts_a_program_in_another_way_is_a_wrapper_too() {
+    let bench = Bench::build();
+    for refused in [
+        &["flock", "-w", "1", "lock", "rm", "x"][..],
+        &["setpriv", "--reuid", "0", "--clear-groups", "rm", "x"],
+        &["chroot", "/", "rm", "x"],
+        &["setarch", "x86_64", "-R", "rm", "x"],
+        &["runuser", "-u", "nobody", "true"],
+        &["/lib64/ld-linux-x86-64.so.2", "--library-path", "/lib", "/bin/rm", "x"],
+    ] {
+        let failure = bench.plan(command(refused)).unwrap_err();
+        assert_eq!(failure.code, ToolErrorCode::RefusedCommand, "{refused:?}: {failure}");
+    }
+}
+
+#[test]
+fn arguments_beyond_what_the_system_takes_are_too_large() {
+    let bench = Bench::build();
+    let receipt = bench.run(command(&["printf", &"x".repeat(200_000)]));
+    assert_eq!(receipt.error, Some(ToolErrorCode::TooLarge), "{}", receipt.content);
+}
+
+#[test]
 fn the_directory_is_judged() {
     let bench = Bench::build();
     let at = |directory: &Path| {
