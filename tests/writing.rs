@@ -1,6 +1,9 @@
 //! (X5, X6, X7) Writing through the real Claude Code: exact to the byte, only what was seen, told from the receipt.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 use tests::{Gateway, Session, key, tree::snapshot};
@@ -173,13 +176,18 @@ fn a_session_that_only_reads_has_no_tool_that_writes() {
 }
 
 #[test]
-fn no_session_writes_in_a_home_in_the_gateway_or_everywhere() {
+fn no_session_writes_in_a_home_in_what_is_protected_or_everywhere() {
     let gateway = Gateway::start();
-    let home = gateway.environment["HOME"].clone();
-    fs::create_dir_all(gateway.work.join("repository/.git/hooks")).unwrap();
+    let home = PathBuf::from(&gateway.environment["HOME"]);
     let git = gateway.work.join("repository/.git/hooks");
-    for directory in [Path::new("/"), Path::new(&home), &gateway.state, &gateway.state.join("sessions"), &git]
-    {
+    let (keys, below) = (home.join(".ssh"), home.join(".aws/cache"));
+    let by_link = gateway.work.join("link");
+    for folder in [&git, &keys, &below] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    std::os::unix::fs::symlink(&keys, &by_link).unwrap();
+    let own = [gateway.state.clone(), gateway.state.join("sessions")];
+    for directory in own.into_iter().chain([PathBuf::from("/"), home, git, keys, below, by_link]) {
         let start = json!({
             "prompt": "p", "idempotency_key": key(), "working_directory": directory,
             "capability_profile": "direct_write", "wait_seconds": 0,

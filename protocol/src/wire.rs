@@ -9,6 +9,7 @@ pub mod control;
 pub mod frame;
 #[cfg(test)]
 mod golden;
+pub mod ground;
 pub mod hello;
 pub mod launch;
 pub mod outbox;

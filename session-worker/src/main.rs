@@ -8,6 +8,7 @@ mod args;
 mod bridge;
 mod claude;
 mod executor;
+mod ground;
 mod harden;
 mod lease;
 mod link;
@@ -32,7 +33,9 @@ const LAST: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     sandbox_profiles::launch::helper_main_if_asked();
-    if let Some(code) = walls::answer_if_asked().or_else(undo::carry_out_if_asked) {
+    if let Some(code) =
+        walls::answer_if_asked().or_else(ground::answer_if_asked).or_else(undo::carry_out_if_asked)
+    {
         return code;
     }
     match work() {

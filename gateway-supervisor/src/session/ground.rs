@@ -4,10 +4,13 @@
 
 use std::path::Path;
 
-use protocol::failure::Failure;
+use protocol::{
+    failure::{ErrorCode, Failure},
+    wire::ground::{Ground, GroundQuestion},
+};
 
 use super::refusal;
-use crate::config::Config;
+use crate::{config::Config, supervisor::house::House, worker};
 
 /// Whether a session may write in the canonical directory `root`.
 ///
@@ -33,6 +36,30 @@ pub(crate) fn writable(root: &Path, config: &Config) -> Result<(), Failure> {
         return refused("it is inside a .git folder; pass the repository's directory");
     }
     Ok(())
+}
+
+/// Whether a session may write in `root`, or in a copy of what it holds. Asks the worker's program.
+///
+/// # Errors
+/// Where the directory is protected, or nobody can tell.
+pub(crate) fn unprotected(root: &Path, house: &House) -> Result<(), Failure> {
+    let protected = house.protected(house.config.delegation.key_file.clone());
+    let question = GroundQuestion { protected, directory: root.to_owned() };
+    match worker::ground::ask(&house.worker, &question) {
+        Ok(Ground::Open) => Ok(()),
+        Ok(Ground::Protected) => Err(refusal::argument(
+            "working_directory",
+            "it is protected (a credential store, or what the owner named as such); pass a project's directory",
+        )),
+        Err(error) => {
+            tracing::error!(%error, program = %house.worker.display(), "the worker's program could not be asked");
+            Err(Failure::fixed(
+                ErrorCode::LaunchFailed,
+                "the session was not started: the worker's program could not be asked whether its directory is protected",
+                "ask the owner to run gatewayctl doctor; the refused call used up no key",
+            ))
+        }
+    }
 }
 
 /// By name and by what the name leads to.

@@ -49,6 +49,13 @@ pub(crate) struct Start {
     skills: Vec<SkillContext>,
 }
 
+impl Start {
+    /// Whether the session may write.
+    pub(crate) const fn writes(&self) -> bool {
+        self.profile.writes()
+    }
+}
+
 /// Where and how long a session is born to live.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cradle {

@@ -18,7 +18,7 @@ use crate::{
         actor::{Ask, Committed, Handle, Shown, TaskGone},
         call,
         decision::Command,
-        refusal, reply, start,
+        ground, refusal, reply, start,
         state::State,
         view::SessionView,
         wait::{self, Until, Wait},
@@ -131,6 +131,12 @@ impl Gateway {
         let config = &self.0.house.config;
         // A large repository takes its time, and other starts don't wait for it.
         let workspace = start::place(&asked, found, (session, config)).await?;
+        if asked.writes() {
+            let (gateway, source) = (self.clone(), workspace.source.clone());
+            let judged =
+                tokio::task::spawn_blocking(move || ground::unprotected(&source, &gateway.0.house)).await;
+            judged.map_err(|_| refusal::internal("judging the working directory"))??;
+        }
         // Two identical starts at once: the second waits here and finds the first one's session.
         let _alone = self.0.births.lock().await;
         if let Some(session) = self.0.house.ledger.session_of_start_key(&asked.key) {
