@@ -19,6 +19,7 @@
 //! has no name any more; and a directory moved in the very moment of the exchange takes the write along (that is said).
 #![expect(clippy::disallowed_methods, reason = "the one place that puts a file in place of another")]
 
+mod alone;
 mod attributes;
 mod commit;
 mod current;

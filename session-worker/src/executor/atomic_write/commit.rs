@@ -18,6 +18,7 @@ use protocol::{
     recorded::Recorded,
 };
 
+use super::alone::Alone;
 use super::current::{Remembered, Stamp};
 use super::observe::{Observed, observe, observe_at};
 use super::refusal::Refusal;
@@ -102,6 +103,7 @@ impl<'a> Staged<'a> {
     fn replace(&mut self, seen: &Remembered) -> Result<(), Trouble> {
         let walked = self.walk_again()?;
         let directory = walked.last(self.root);
+        let _alone = Alone::within(directory);
         self.expect_same(seen, directory, Check::Stamp)?;
         if !self.temp.is_in_place() {
             return Err(Refusal::StagedGone { path: self.path() }.into());
