@@ -22,6 +22,7 @@ mod owner;
 mod reaping;
 mod restart;
 mod run_command;
+mod shared_root;
 mod skills;
 mod subagent;
 mod subagent_cage;

@@ -16,7 +16,7 @@ use super::{git, repository};
 const PROMPT: Duration = Duration::from_secs(5);
 
 /// Moments at which a supervisor is killed.
-const KILLS: u64 = 6;
+const KILLS: u64 = 4;
 
 /// The source without what the session's worktree is in it.
 fn of_the_owner(source: &Path) -> std::collections::BTreeMap<String, String> {
@@ -143,7 +143,7 @@ fn a_supervisor_killed_while_it_makes_a_worktree_makes_it_whole_when_it_is_back(
         let mut gateway = Gateway::start();
         let source = gateway.work.join("source");
         repository(&source);
-        for file in 0..2_000 {
+        for file in 0..1_000 {
             fs::write(source.join(format!("{file}.txt")), format!("{file}\n").repeat(200)).unwrap();
         }
         fs::remove_dir_all(source.join(".git/hooks")).unwrap();

@@ -112,6 +112,8 @@ pub struct WorktreeLine {
     pub source_directory: String,
     /// The commands by which its owner takes the work over.
     pub take_over: String,
+    /// Whether its removal was begun and did not come to its end.
+    pub removal_interrupted: bool,
 }
 
 /// An undo that is done.

@@ -109,6 +109,10 @@ pub(super) fn one(body: &Value) -> Page {
     page.pair("profile", text(body, "capability_profile"));
     page.pair("directory", text(body, "source_directory"));
     page.pair("works in", text(body, "working_directory"));
+    for note in body["workspace"]["notes"].as_array().into_iter().flatten() {
+        // Whole: it holds commands.
+        page.pair("", note.as_str().unwrap_or_default());
+    }
     page.pair("lease until", moment(text(body, "lease_expires_at")));
     page.pair("revision", body["revision"].to_string());
     if body["launch_error"].is_object() {

@@ -26,7 +26,12 @@ pub(super) fn list(body: &Value) -> Page {
             "branch",
             format!("{} of {}", text(worktree, "branch"), text(worktree, "source_directory")),
         );
-        page.pair("take over", text(worktree, "take_over"));
+        if worktree["removal_interrupted"] == true {
+            let again = format!("gatewayctl worktree remove {}", text(worktree, "native_session_id"));
+            page.pair("removal", format!("was interrupted; complete it with {again}"));
+        } else {
+            page.pair("take over", text(worktree, "take_over"));
+        }
         page.gap();
     }
     page

@@ -188,7 +188,9 @@ impl Changes {
             | Entry::LeaseExpired
             | Entry::Recovered { .. }
             | Entry::StopRequested { .. }
-            | Entry::Stopped => {}
+            | Entry::Stopped
+            | Entry::WorktreeRemoving { .. }
+            | Entry::WorktreeRemoved { .. } => {}
             Entry::UndoBegun(begun) => {
                 self.actions.push(Known { action_id: begun.action_id, tool: None });
                 self.undos.insert(begun.action_id, begun.undoes);

@@ -201,6 +201,28 @@ pub enum Entry {
         /// Its receipt.
         receipt: Receipt,
     },
+    /// The worktree is about to be removed, by its owner's word: nothing in it stands nowhere else.
+    WorktreeRemoving {
+        /// Where its branch stood.
+        commit: String,
+    },
+    /// The worktree is removed.
+    WorktreeRemoved {
+        /// Where its branch stood.
+        commit: String,
+        /// What became of the branch.
+        branch: BranchFate,
+    },
+}
+
+/// What became of a worktree's branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BranchFate {
+    /// It was deleted with the worktree.
+    Deleted,
+    /// It was gone already.
+    WasGone,
 }
 
 /// An undo that may happen.

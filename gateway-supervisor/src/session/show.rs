@@ -6,15 +6,11 @@ mod cut;
 mod next;
 mod subsessions;
 mod turn;
+mod worktree;
 
 use protocol::{
-    claude_code,
-    lease::Lease,
-    profile::SubagentPolicy,
-    secret::Token,
-    session::RunOutcome,
-    skill::SkillSnapshot,
-    workspace::{Workspace, WorkspaceKind},
+    claude_code, lease::Lease, profile::SubagentPolicy, secret::Token, session::RunOutcome,
+    skill::SkillSnapshot, workspace::WorkspaceKind,
 };
 
 use super::{
@@ -65,7 +61,7 @@ pub(crate) fn view(state: &State, audience: &Audience) -> SessionView {
         skill_snapshot: birth.skills.iter().map(skill_view).collect(),
         working_directory: birth.workspace.root.to_string_lossy().into_owned(),
         source_directory: birth.workspace.source.to_string_lossy().into_owned(),
-        workspace: workspace_view(&birth.workspace),
+        workspace: workspace_view(state),
         network_boundary: boundary(),
         runtime_attached: state.runtime_attached(),
         recovery_required: state.recovery_required(),
@@ -103,7 +99,8 @@ fn skill_view(skill: &SkillSnapshot) -> SkillView {
     }
 }
 
-fn workspace_view(workspace: &Workspace) -> WorkspaceView {
+fn workspace_view(state: &State) -> WorkspaceView {
+    let workspace = &state.birth.workspace;
     let (kind, branch, base_commit) = match &workspace.kind {
         WorkspaceKind::ReadOnly => ("read_only", None, None),
         WorkspaceKind::Direct => ("direct", None, None),
@@ -112,7 +109,8 @@ fn workspace_view(workspace: &Workspace) -> WorkspaceView {
         }
     };
     let root = workspace.root.to_string_lossy().into_owned();
-    WorkspaceView { kind, root, branch, base_commit, notes: workspace.notes.clone() }
+    let notes = workspace.notes.iter().cloned().chain(worktree::note(state)).collect();
+    WorkspaceView { kind, root, branch, base_commit, notes }
 }
 
 /// A session whose walls don't stand does not start, so this holds for every process that it ever has.

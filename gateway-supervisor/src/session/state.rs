@@ -10,6 +10,7 @@ mod observed;
 mod standing;
 mod subsessions;
 mod undo;
+mod worktree;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -37,6 +38,7 @@ pub(crate) use loss::Findings;
 pub(crate) use observed::Observed;
 pub(crate) use subsessions::Subsession;
 pub(crate) use undo::OpenUndo;
+pub(crate) use worktree::Worktree;
 
 use crate::ledger::record::Created;
 
@@ -47,6 +49,8 @@ pub(crate) struct State {
     pub(crate) birth: Created,
     /// Whether the directory that it works in is there: a worktree is made after the birth.
     pub(crate) placed: bool,
+    /// What became of its worktree, where it has one.
+    pub(crate) worktree: Worktree,
     /// When it was born.
     pub(crate) born_at: Timestamp,
     /// When its newest record was made.

@@ -42,6 +42,8 @@ pub(super) struct Inner {
     places: Mutex<HashMap<SessionId, Place>>,
     /// Held from the last look for a start's key until the session with it exists.
     pub(super) births: AsyncMutex<()>,
+    /// Held while a worktree is removed.
+    pub(super) removals: AsyncMutex<()>,
     /// Cancelled when the gateway goes down.
     pub(super) drain: CancellationToken,
     /// Commits that are under way.
@@ -57,6 +59,7 @@ impl Gateway {
             house: Arc::new(house),
             places: Mutex::new(HashMap::new()),
             births: AsyncMutex::new(()),
+            removals: AsyncMutex::new(()),
             drain,
             commits: TaskTracker::new(),
             started_at: Timestamp::now(),

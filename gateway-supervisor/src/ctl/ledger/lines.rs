@@ -9,7 +9,7 @@ use protocol::{
 
 use crate::{
     ctl::page::{Cell, Tone},
-    ledger::record::{Entry, Record},
+    ledger::record::{BranchFate, Entry, Record},
 };
 
 /// As much of a text as a line shows.
@@ -50,6 +50,10 @@ fn entry(entry: &Entry) -> (&'static str, String) {
         Entry::Receipt { receipt, .. } => ("receipt", outcome(receipt)),
         Entry::RunEnded { outcome, .. } => ("run ended", outcome.name().to_owned()),
         Entry::ClaudeGone { detail, .. } => ("claude gone", detail.clone()),
+        Entry::WorktreeRemoving { commit } => ("worktree removing", format!("at {commit}")),
+        Entry::WorktreeRemoved { commit, branch } => {
+            ("worktree removed", format!("at {commit}, branch {}", said(*branch)))
+        }
         Entry::RootReplaced { reason } => ("root replaced", reason.clone()),
         Entry::LaunchFailed { message, .. } => ("launch failed", message.clone()),
         Entry::WorkerGone { detail, .. } => ("worker gone", detail.clone()),
@@ -123,5 +127,12 @@ fn shortened(text: &str) -> String {
     match line.char_indices().nth(TEXT_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
+    }
+}
+
+const fn said(branch: BranchFate) -> &'static str {
+    match branch {
+        BranchFate::Deleted => "deleted",
+        BranchFate::WasGone => "gone before",
     }
 }

@@ -35,6 +35,11 @@ impl Actor {
                 let _ = answer.send(Box::new(self.view(shown)));
             }
             Ask::Undo(ask) => self.answer_undo(ask).await,
+            Ask::Note(entry, answer) => {
+                let noted = self.record(vec![*entry]).await.map_err(|error| refusal::ledger(&error));
+                // The caller may be gone.
+                let _ = answer.send(noted);
+            }
             Ask::Detach(done) => self.detach(done),
         }
     }

@@ -12,7 +12,10 @@ use protocol::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::undoing::UndoAsk;
-use crate::session::{decision::Command, view::SessionView, wait::Waiters};
+use crate::{
+    ledger::record::Entry,
+    session::{decision::Command, view::SessionView, wait::Waiters},
+};
 
 /// Where the answer to a call goes.
 pub(crate) type Answer = oneshot::Sender<Result<Committed, Failure>>;
@@ -26,6 +29,8 @@ pub(crate) enum Ask {
     View(Shown, oneshot::Sender<Box<SessionView>>),
     /// Take an undo a step further.
     Undo(UndoAsk),
+    /// Record what the owner does with the worktree of a session that has ended.
+    Note(Box<Entry>, oneshot::Sender<Result<(), Failure>>),
     /// Let go of the worker, which goes on alone.
     Detach(oneshot::Sender<()>),
 }

@@ -23,7 +23,7 @@ use protocol::{
 
 use super::{
     ActionRecord, Answer, Claude, Keys, Launch, Life, Observed, Process, Progress, Run, State, StopRequest,
-    Trouble, earlier::shortened,
+    Trouble, Worktree, earlier::shortened,
 };
 use crate::ledger::{
     Durable,
@@ -49,6 +49,7 @@ impl State {
             records: 1,
             revision: 1,
             lease: birth.lease,
+            worktree: Worktree::Kept,
             placed: !matches!(birth.workspace.kind, WorkspaceKind::Worktree { .. }),
             life: Life::Live,
             process: Process::None,
@@ -140,20 +141,28 @@ impl State {
                 self.recovered(*lease);
             }
             Entry::StopRequested { request_id, input, reason } => {
-                if let (Some(key), Some(input)) = (request_id, input) {
-                    self.keys.stops.insert(key.clone(), *input);
-                }
-                self.stop_requested(request_id.as_ref(), reason.as_ref(), record.at);
+                self.stop_requested((request_id.as_ref(), *input), reason.as_ref(), record.at);
             }
             Entry::Stopped => self.stopped(record.at),
             Entry::UndoBegun(_) | Entry::UndoPrepared { .. } | Entry::UndoReceipt { .. } => {
                 self.undo_went_on(&record.entry);
             }
+            Entry::WorktreeRemoving { .. } | Entry::WorktreeRemoved { .. } => {
+                self.worktree_goes(&record.entry);
+            }
         }
     }
 
     /// The first one ends the session; of a later one only its key counts.
-    fn stop_requested(&mut self, key: Option<&RequestId>, reason: Option<&String>, at: Timestamp) {
+    fn stop_requested(
+        &mut self,
+        (key, input): (Option<&RequestId>, Option<Digest>),
+        reason: Option<&String>,
+        at: Timestamp,
+    ) {
+        if let (Some(key), Some(input)) = (key, input) {
+            self.keys.stops.insert(key.clone(), input);
+        }
         if matches!(self.life, Life::Live | Life::LeaseExpired) {
             let (request_id, reason) = (key.cloned(), reason.cloned());
             self.life = Life::Stopping(StopRequest { request_id, reason, at });
@@ -382,7 +391,9 @@ fn asked(entry: &Entry, number: u64) -> Option<(RecordId, Digest)> {
         | Entry::UndoBegun(_)
         | Entry::UndoPrepared { .. }
         | Entry::UndoReceipt { .. }
-        | Entry::Stopped => return None,
+        | Entry::Stopped
+        | Entry::WorktreeRemoving { .. }
+        | Entry::WorktreeRemoved { .. } => return None,
     };
     Some((*request, what.digest()))
 }

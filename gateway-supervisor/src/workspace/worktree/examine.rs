@@ -160,7 +160,7 @@ fn same(a: &Path, b: &Path) -> io::Result<bool> {
     Ok(a.canonicalize()? == b.canonicalize()?)
 }
 
-fn no_operation_under_way(folder: &Path) -> Result<(), Unsuitable> {
+pub(super) fn no_operation_under_way(folder: &Path) -> Result<(), Unsuitable> {
     for (file, operation) in [
         ("MERGE_HEAD", "merge"),
         ("CHERRY_PICK_HEAD", "cherry-pick"),

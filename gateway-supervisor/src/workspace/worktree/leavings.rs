@@ -83,7 +83,7 @@ pub(super) async fn clear(
 }
 
 /// What is there, where all of it is the gateway's own.
-async fn look(git: &Git, common: &Path, site: Site<'_>) -> Result<Leavings, WorktreeError> {
+pub(super) async fn look(git: &Git, common: &Path, site: Site<'_>) -> Result<Leavings, WorktreeError> {
     let reference = site.reference();
     let branch = match git.asked(&["rev-parse", "--verify", "--quiet", &reference]).await? {
         None => None,

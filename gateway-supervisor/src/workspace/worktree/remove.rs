@@ -2,72 +2,108 @@
 
 use std::path::Path;
 
-use super::super::git::{Git, GitError};
+use super::{
+    super::git::{Git, GitError},
+    Branch, Site, WorktreeError, examine, leavings,
+};
 
-/// What only this worktree has.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Holds {
-    /// Changed, untracked or ignored files that are in no commit.
-    pub(crate) files: usize,
-    /// Commits that no other branch, tag or remote reaches.
-    pub(crate) commits: usize,
+/// What a worktree is, to one who would remove it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nothing would be lost.
+    Free {
+        /// Where its branch stands.
+        commit: String,
+    },
+    /// The folder and the branch are gone.
+    Gone,
+    /// It has what stands nowhere else.
+    Holds {
+        /// Changed, untracked or ignored files that are in no commit.
+        files: usize,
+        /// Commits that no other branch, tag or remote reaches.
+        commits: usize,
+    },
+    /// Its owner uses it in a way that is the owner's to end.
+    InUse(&'static str),
 }
 
-impl Holds {
-    /// Whether removing it loses nothing.
-    pub(crate) const fn nothing(&self) -> bool {
-        self.files == 0 && self.commits == 0
-    }
-}
-
-/// What the worktree at `root` on `branch` holds that stands nowhere else.
+/// What the worktree in `folder` on `branch` of the repository where `git` stands holds that stands nowhere else. Stashes
+/// don't count: git keeps them with the repository.
 ///
 /// # Errors
 /// Where git can't tell.
-pub(crate) async fn what_it_holds(git: &Git, root: &Path, branch: &str) -> Result<Holds, GitError> {
-    let inside = git.at(root).await?;
+pub(crate) async fn look(git: &Git, folder: &Path, branch: &str) -> Result<Look, WorktreeError> {
+    let reference = format!("refs/heads/{branch}");
+    let tip = git.asked(&["rev-parse", "--verify", "--quiet", &reference]).await?;
+    let there = folder.symlink_metadata().is_ok();
+    let mut heads = Vec::new();
+    let mut files = 0;
+    if there {
+        let inside = git.at(folder).await?;
+        let own = inside.path(&["rev-parse", "--absolute-git-dir"]).await?;
+        if own.join("locked").exists() {
+            return Ok(Look::InUse("it is locked; end that with `git worktree unlock`"));
+        }
+        if examine::no_operation_under_way(&own).is_err() {
+            return Ok(Look::InUse("a merge, rebase or the like is under way in it; finish or abort that"));
+        }
+        if inside.asked(&["symbolic-ref", "--quiet", "HEAD"]).await?.as_deref() != Some(&*reference) {
+            return Ok(Look::InUse("another branch or commit is checked out in it; switch back first"));
+        }
+        files = changes(&inside).await?;
+        // What belongs to this worktree alone goes with it.
+        let alone =
+            ["for-each-ref", "--format=%(objectname)", "refs/worktree", "refs/bisect", "refs/rewritten"];
+        heads.extend(inside.line(&alone).await?.lines().map(str::to_owned));
+    }
+    let commit = match tip {
+        Some(tip) => tip,
+        None if there => return Ok(Look::InUse("its branch is gone; look at it with `git status` there")),
+        None => return Ok(Look::Gone),
+    };
+    heads.push(commit.clone());
+    let commits = alone(git, &heads, branch).await?;
+    if (files, commits) != (0, 0) {
+        return Ok(Look::Holds { files, commits });
+    }
+    // The removal itself is stricter: it believes no index that was told not to look at a file.
+    let common = examine::repository(git).await?.common;
+    leavings::look(git, &common, Site { folder, branch, commit: &commit }).await?;
+    Ok(Look::Free { commit })
+}
+
+async fn changes(inside: &Git) -> Result<usize, GitError> {
     let status = inside
         .run(&[
             "status",
             "--porcelain=v1",
             "-z",
+            "--no-renames",
             "--untracked-files=all",
             "--ignored=matching",
             "--ignore-submodules=dirty",
         ])
         .await?;
-    let files = status.split(|byte| *byte == 0).filter(|change| !change.is_empty()).count();
-    // For `--branches` the pattern is without `refs/heads/`.
-    let exclude = format!("--exclude={branch}");
-    let own = inside
-        .run(&[
-            "rev-list",
-            "HEAD",
-            &format!("refs/heads/{branch}"),
-            "--not",
-            &exclude,
-            "--branches",
-            "--tags",
-            "--remotes",
-        ])
-        .await?;
-    let commits = own.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
-    Ok(Holds { files, commits })
+    Ok(status.split(|byte| *byte == 0).filter(|change| !change.is_empty()).count())
 }
 
-/// Removes the worktree and its branch where nothing would be lost; otherwise says what would be.
+/// How many commits only these heads reach.
+async fn alone(git: &Git, heads: &[String], branch: &str) -> Result<usize, GitError> {
+    // For `--branches` the pattern is without `refs/heads/`.
+    let exclude = format!("--exclude={branch}");
+    let others = ["--not", &exclude, "--branches", "--tags", "--remotes"];
+    let arguments: Vec<&str> =
+        ["rev-list"].into_iter().chain(heads.iter().map(String::as_str)).chain(others).collect();
+    let own = git.run(&arguments).await?;
+    Ok(own.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count())
+}
+
+/// Removes the worktree that was found free at `site.commit`, or what an interrupted removal left of it, and its branch.
 ///
 /// # Errors
-/// Where git fails.
-pub(crate) async fn remove(git: &Git, root: &Path, branch: &str) -> Result<Holds, GitError> {
-    let holds = what_it_holds(git, root, branch).await?;
-    if !holds.nothing() {
-        return Ok(holds);
-    }
-    let tip = git.line(&["rev-parse", "--verify", &format!("refs/heads/{branch}")]).await?;
-    let folder = root.to_string_lossy();
-    // Without --force: what came in since the look makes git refuse.
-    git.run(&["worktree", "remove", "--", &folder]).await?;
-    git.run(&["update-ref", "-d", &format!("refs/heads/{branch}"), &tip]).await?;
-    Ok(holds)
+/// Says what has come in since; then nothing was touched.
+pub(crate) async fn remove(git: &Git, site: Site<'_>) -> Result<(), WorktreeError> {
+    let common = examine::repository(git).await?.common;
+    leavings::clear(git, &common, site, Branch::Deleted).await.map(|_| ())
 }
