@@ -178,7 +178,7 @@ impl Commands {
         spec: &'a SandboxSpec,
         plan: &'a Plan,
     ) -> git::Question<'a> {
-        git::Question { cages, spec, cwd: &plan.cwd, environment: &self.environment }
+        git::Question { cages, spec, cwd: &plan.cwd, argv: &plan.argv, environment: &self.environment }
     }
 
     fn spec(&self, mut protected: Vec<AbsolutePath>) -> SandboxSpec {
