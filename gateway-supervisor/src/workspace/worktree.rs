@@ -5,6 +5,7 @@
 //! Invariant: making goes on from wherever an interrupted making stopped, and takes back nothing but its own leavings.
 //! Invariant: a worktree is only removed when everything in it can be reached from elsewhere.
 
+mod branch;
 mod examine;
 mod leavings;
 pub(crate) mod remove;

@@ -15,7 +15,7 @@ use protocol::crash;
 
 use super::{
     super::git::{Git, Through},
-    GitError, Site, WorktreeError,
+    GitError, Site, WorktreeError, branch,
 };
 use crate::supervisor::clear;
 
@@ -57,7 +57,7 @@ pub(super) async fn clear(
     git: &Git,
     common: &Path,
     site: Site<'_>,
-    branch: Branch,
+    fate: Branch,
 ) -> Result<Leavings, WorktreeError> {
     let left = look(git, common, site).await?;
     clear::folder(site.folder.to_owned()).await;
@@ -66,8 +66,7 @@ pub(super) async fn clear(
         clear::folder(entry.clone()).await;
     }
     clear::empty_folder(common.join("worktrees")).await;
-    // A git that was killed while it wrote the branch leaves this, and no other git would ever write that branch.
-    clear::file(common.join(format!("{}.lock", site.reference()))).await;
+    branch::unlock(common, &site.reference()).await;
     let stays = std::iter::once(site.folder).chain(left.entries.iter().map(PathBuf::as_path));
     if let Some(stays) = stays.into_iter().find(|place| place.symlink_metadata().is_ok()) {
         return Err(WorktreeError::Wrong(format!(
@@ -76,8 +75,8 @@ pub(super) async fn clear(
         )));
     }
     crash::point("supervisor-after-worktree-entry-cleared");
-    if branch == Branch::Deleted && left.branch.is_some() {
-        git.run(&["update-ref", "-d", &site.reference(), site.commit]).await?;
+    if fate == Branch::Deleted && left.branch.is_some() {
+        branch::delete(git, common, site).await?;
     }
     Ok(left)
 }

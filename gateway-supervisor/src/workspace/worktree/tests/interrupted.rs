@@ -46,6 +46,11 @@ const LEFT: &[(&str, Leave)] = &[
         fs::create_dir_all(common.join("refs/heads/gateway")).unwrap();
         fs::write(common.join("refs/heads/gateway/test.lock"), "").unwrap();
     }),
+    ("a branch without its log", |repository, _, common, commit| {
+        repository.git(&["branch", BRANCH, commit]);
+        fs::remove_file(common.join("logs/refs/heads").join(BRANCH)).unwrap();
+        fs::write(common.join("refs/heads/gateway/test.lock"), "").unwrap();
+    }),
     ("an empty entry", |_, _, common, _| drop(entry(common, "worktree"))),
     ("an entry that names half a folder", |_, folder, common, _| {
         let names = folder.display().to_string();
@@ -216,5 +221,25 @@ async fn a_making_that_is_ended_at_any_moment_is_made_good() {
         assert!(abandoned.is_ok(), "{part}: {abandoned:?} after {ended:?}");
         assert_eq!(differences(&before, &everything(&repository.source())), Vec::<PathBuf>::new(), "{part}");
         assert!(!repository.folder().exists(), "{part}");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_branch_goes_wherever_it_stands_and_under_its_own_lock_where_it_can() {
+    for packed in [false, true] {
+        let repository = Repository::new();
+        let commit = repository.said(&["rev-parse", "HEAD"]);
+        repository.git(&["branch", BRANCH, &commit]);
+        let shared = repository.source().join(".git/packed-refs.lock");
+        if packed {
+            repository.git(&["pack-refs", "--all"]);
+        } else {
+            // Somebody else's git is at the branches that are packed.
+            fs::write(&shared, "").unwrap();
+        }
+        repository.abandon_at(&commit).await.unwrap();
+        assert_eq!(shared.exists(), !packed);
+        assert_eq!(repository.said(&["branch", "--list", "gateway/*"]), "");
+        assert!(!repository.source().join(".git/refs/heads/gateway").exists());
     }
 }
