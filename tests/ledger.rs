@@ -10,15 +10,11 @@ use std::{
 
 use protocol::digest::Digest;
 use serde_json::{Value, json};
-use tests::{Answer, Gateway, Model, Session, key, until};
-
-fn write(path: &Path, content: &str) -> (&'static str, Value) {
-    ("Write", json!({"file_path": path, "content": content}))
-}
-
-fn edit(path: &Path, old: &str, new: &str) -> (&'static str, Value) {
-    ("Edit", json!({"file_path": path, "old_string": old, "new_string": new}))
-}
+use tests::{
+    Answer, Gateway, Model, Session,
+    calls::{edit, write},
+    key, until,
+};
 
 #[track_caller]
 fn act(session: &mut Session, calls: &[(&str, Value)]) {

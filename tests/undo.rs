@@ -10,21 +10,14 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tests::{Answer, Ctl, Gateway, Session, tree::snapshot, until};
+use tests::{
+    Answer, Ctl, Gateway, Session,
+    calls::{edit, read, write},
+    tree::snapshot,
+    until,
+};
 
 use crate::ledger::delegating;
-
-fn read(path: &Path) -> (&'static str, Value) {
-    ("Read", json!({"file_path": path}))
-}
-
-fn edit(path: &Path, old: &str, new: &str) -> (&'static str, Value) {
-    ("Edit", json!({"file_path": path, "old_string": old, "new_string": new}))
-}
-
-fn write(path: &Path, content: &str) -> (&'static str, Value) {
-    ("Write", json!({"file_path": path, "content": content}))
-}
 
 /// Carries out calls that must succeed: their action ids.
 #[track_caller]

@@ -3,22 +3,10 @@
 mod making;
 mod taking_over;
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use serde_json::json;
-use tests::{Gateway, Session, key, tree::snapshot};
-
-fn git(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=x", "-c", "user.email=x@x"])
-        .args(arguments)
-        .current_dir(directory)
-        .env("HOME", directory)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
+use tests::{Gateway, Session, delegation::git, key, tree::snapshot};
 
 /// A repository whose hooks tell that they ran.
 fn repository(source: &Path) {

@@ -1,24 +1,14 @@
 //! (X5, X6, X7) Writing through the real Claude Code: exact to the byte, only what was seen, told from the receipt.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
-use tests::{Gateway, Session, key, tree::snapshot};
-
-fn read(path: &Path) -> (&'static str, Value) {
-    ("Read", json!({"file_path": path}))
-}
-
-fn edit(path: &Path, old: &str, new: &str) -> (&'static str, Value) {
-    ("Edit", json!({"file_path": path, "old_string": old, "new_string": new}))
-}
-
-fn write(path: &Path, content: &str) -> (&'static str, Value) {
-    ("Write", json!({"file_path": path, "content": content}))
-}
+use tests::{
+    Gateway, Session,
+    calls::{edit, read, write},
+    key,
+    tree::snapshot,
+};
 
 fn content(result: &Value) -> &str {
     result["content"].as_str().unwrap_or_default()

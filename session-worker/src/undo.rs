@@ -18,9 +18,12 @@ use protocol::{
     receipt::Receipt,
     recorded::Recorded,
     timestamp::Timestamp,
-    wire::undo::{Restored, UndoLaunch, UndoSaid},
+    wire::{
+        ground::Ground,
+        undo::{Restored, UndoLaunch, UndoSaid},
+    },
 };
-use sandbox_profiles::{Judgement, Protected, ProtectedSources, Verdict, launch::Helper, probe};
+use sandbox_profiles::{Protected, Verdict, launch::Helper, probe};
 
 use self::conversation::Conversation;
 use crate::{
@@ -29,7 +32,7 @@ use crate::{
         outcome::{ToolFailure, ToolOutcome},
         versions::{Content, Versions},
     },
-    harden,
+    ground, harden,
 };
 
 /// What is to be done, in its two kinds.
@@ -89,15 +92,9 @@ struct Ready {
 
 fn prepare(launch: &UndoLaunch) -> Result<Ready, ToolFailure> {
     walls(&launch.directory)?;
-    let protected = Protected::gather(&ProtectedSources {
-        homes: launch.protected.homes.clone(),
-        own: launch.protected.own.clone(),
-        added: launch.protected.added.clone(),
-        alone_below: vec![launch.scratch.clone()],
-    });
-    if !matches!(protected.judge(&launch.root, None), Judgement::Open) {
-        let why = "the session's directory is a credential store or belongs to the gateway: nothing is written there";
-        return Err(ToolFailure::new(ToolErrorCode::ProtectedPath, why));
+    let protected = ground::protected(&launch.protected, std::slice::from_ref(&launch.scratch));
+    if ground::judge(&protected, &launch.root) == Ground::Protected {
+        return Err(ToolFailure::new(ToolErrorCode::ProtectedPath, ground::PROTECTED));
     }
     let root = Root::of_birth(&launch.root, &launch.root_identity);
     Ok(Ready { root: root.map_err(|refusal| told::failure(&refusal))?, protected })

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 pub mod binaries;
+pub mod calls;
 pub mod client;
 pub mod crash_points;
 pub mod delegation;

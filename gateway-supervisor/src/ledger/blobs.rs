@@ -98,9 +98,7 @@ impl Blobs {
         }
         Err(lost)
     }
-}
 
-impl Blobs {
     /// The file that keeps a content; none where no shelf has one. What it holds is not looked at.
     pub(crate) fn place(&self, digest: Digest) -> Option<PathBuf> {
         self.0.iter().map(|shelf| shelf.path(digest)).find(|path| path.is_file())

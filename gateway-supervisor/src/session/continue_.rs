@@ -23,14 +23,7 @@ pub(crate) struct Asked {
 
 pub(crate) fn decide(state: &State, asked: Asked, at: &Circumstances) -> Result<Decision, Failure> {
     let session = state.birth.session_id;
-    match state.life {
-        Life::Stopping(_) | Life::Stopped(_) => return Err(refusal::stopped(session)),
-        Life::LeaseExpired => return Err(refusal::lease_expired(session)),
-        Life::Live => {}
-    }
-    if let Some(why) = standing_in_the_way(state) {
-        return Err(refusal::recovery_required(session, &why));
-    }
+    may_go_on(state)?;
     if state.open_run().is_some() {
         return Err(refusal::run_open(session));
     }
@@ -43,8 +36,23 @@ pub(crate) fn decide(state: &State, asked: Asked, at: &Circumstances) -> Result<
     Ok(Decision::Append(vec![Entry::RunStarted(run)]))
 }
 
+/// Whether the session takes a prompt or a reply at all.
+///
+/// # Errors
+/// Where it has ended, or `recover` comes first.
+pub(crate) fn may_go_on(state: &State) -> Result<(), Failure> {
+    let session = state.birth.session_id;
+    match state.life {
+        Life::Stopping(_) | Life::Stopped(_) => Err(refusal::stopped(session)),
+        Life::LeaseExpired => Err(refusal::lease_expired(session)),
+        Life::Live => {
+            standing_in_the_way(state).map_or(Ok(()), |why| Err(refusal::recovery_required(session, &why)))
+        }
+    }
+}
+
 /// What `recover` must look at before anything goes on.
-pub(crate) fn standing_in_the_way(state: &State) -> Option<String> {
+fn standing_in_the_way(state: &State) -> Option<String> {
     if let Some(reason) = &state.trouble.root {
         return Some(reason.clone());
     }

@@ -11,12 +11,7 @@ use protocol::{
     turn::Reply,
 };
 
-use super::{
-    continue_::standing_in_the_way,
-    decision::Decision,
-    refusal,
-    state::{Life, State},
-};
+use super::{continue_::may_go_on, decision::Decision, refusal, state::State};
 use crate::{ledger::record::Entry, mcp::input::ToolCall};
 
 /// What a reply says, whole and within its bounds.
@@ -84,15 +79,7 @@ fn checked_call(
 }
 
 pub(crate) fn decide(state: &State, asked: Asked) -> Result<Decision, Failure> {
-    let session = state.birth.session_id;
-    match state.life {
-        Life::Stopping(_) | Life::Stopped(_) => return Err(refusal::stopped(session)),
-        Life::LeaseExpired => return Err(refusal::lease_expired(session)),
-        Life::Live => {}
-    }
-    if let Some(why) = standing_in_the_way(state) {
-        return Err(refusal::recovery_required(session, &why));
-    }
+    may_go_on(state)?;
     let open = state.open_turn().map(|turn| turn.turn_id);
     let Some(turn_id) = open.filter(|open| asked.turn == Some(*open)) else {
         return Err(refusal::turn_stale(open));

@@ -17,11 +17,10 @@ mod words;
 use std::path::PathBuf;
 
 use protocol::{
-    action::Resolution,
     crash,
     failure::{ErrorCode, Failure},
     id::SessionId,
-    receipt::{Facts, Receipt},
+    receipt::Receipt,
     wire::undo::{Restored, UndoLaunch, UndoSaid},
 };
 
@@ -214,13 +213,5 @@ fn restored(blobs: &Blobs, changes: &Changes, change: &Change) -> Result<Option<
     match kept {
         Some(kept) => Ok(Some(Restored { kept, sha256, mode: change.mode })),
         None => Err(words::not_kept(changes, change)),
-    }
-}
-
-/// Whether a receipt says that the file was changed.
-fn was_applied(receipt: &Receipt) -> Resolution {
-    match receipt.facts {
-        Facts::Wrote { .. } | Facts::Removed(_) => Resolution::Applied,
-        Facts::None | Facts::Observed(_) | Facts::Ran(_) => Resolution::NotApplied,
     }
 }

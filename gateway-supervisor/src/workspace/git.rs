@@ -251,6 +251,17 @@ impl Git {
         Ok(String::from_utf8_lossy(line).into_owned())
     }
 
+    /// What `git status` lists under these options, one change each: two letters, a blank, the path.
+    ///
+    /// # Errors
+    /// As [`Git::run`].
+    pub(crate) async fn status(&self, options: &[&str]) -> Result<Vec<Vec<u8>>, GitError> {
+        let plain = ["status", "--porcelain=v1", "-z", "--no-renames"];
+        let said = self.run(&[&plain, options].concat()).await?;
+        let changes = said.split(|byte| *byte == 0).filter(|change| !change.is_empty());
+        Ok(changes.map(<[u8]>::to_vec).collect())
+    }
+
     /// Runs git and gives the path that it says.
     ///
     /// # Errors

@@ -145,11 +145,9 @@ async fn whole(git: &Git, common: &Path, site: Site<'_>) -> Result<PathBuf, Work
     if ["locked", "index.lock", "HEAD.lock"].iter().any(|name| own.join(name).exists()) {
         return Err(WorktreeError::Wrong("was not finished".to_owned()));
     }
-    let status = inside.run(&["status", "--porcelain=v1", "-z", "--ignore-submodules=dirty"]).await?;
-    if status.is_empty() {
-        return Ok(site.folder.to_owned());
-    }
-    let first = String::from_utf8_lossy(status.split(|b| *b == 0).next().unwrap_or_default()).into_owned();
+    let changes = inside.status(&["--ignore-submodules=dirty"]).await?;
+    let Some(first) = changes.first() else { return Ok(site.folder.to_owned()) };
+    let first = String::from_utf8_lossy(first);
     Err(WorktreeError::Wrong(format!(
         "differs from its commit right after it was made ({first}); names that differ only in case, or end-of-line settings, do that"
     )))

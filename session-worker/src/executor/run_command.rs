@@ -204,13 +204,11 @@ impl Commands {
 }
 
 fn not_started(plan: &Plan, error: &WallError) -> ToolFailure {
-    let code = if let WallError::Exec { source, .. } = error {
-        match source.kind() == std::io::ErrorKind::ArgumentListTooLong {
-            true => ToolErrorCode::TooLarge,
-            false => ToolErrorCode::NotFound,
-        }
-    } else {
-        ToolErrorCode::NotApplied
+    let refused = if let WallError::Exec { source, .. } = error { Some(source.kind()) } else { None };
+    let code = match refused {
+        Some(std::io::ErrorKind::ArgumentListTooLong) => ToolErrorCode::TooLarge,
+        Some(_) => ToolErrorCode::NotFound,
+        None => ToolErrorCode::NotApplied,
     };
     ToolFailure::new(code, format!("running {}: {error}; nothing was run", name_of(&plan.argv)))
 }

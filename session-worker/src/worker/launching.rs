@@ -9,10 +9,10 @@ use protocol::{
     process_identity::ProcessIdentity,
     secret::{Secret, Token},
     tool::ToolName,
-    wire::launch::WorkerLaunch,
+    wire::{ground::Ground, launch::WorkerLaunch},
 };
 use sandbox_profiles::{
-    Judgement, Network, Protected, ProtectedSources, WallError,
+    Network, Protected, WallError,
     launch::{ClaudeCage, Helper},
 };
 use tokio::{
@@ -40,6 +40,7 @@ use crate::{
         versions::Versions,
         writing::Writing,
     },
+    ground,
     lease::DeadMan,
     link::{
         INBOX,
@@ -127,12 +128,7 @@ fn allowed(launch: &WorkerLaunch) -> Vec<ToolName> {
 
 /// The session's tools, with the cages of its commands. The error is a sentence for the user.
 fn tools(launch: &WorkerLaunch, stop: Stop) -> Result<Tools, String> {
-    let sources = ProtectedSources {
-        homes: launch.protected.homes.clone(),
-        own: launch.protected.own.clone(),
-        added: launch.protected.added.clone(),
-        alone_below: vec![launch.scratch.clone()],
-    };
+    let protected = ground::protected(&launch.protected, std::slice::from_ref(&launch.scratch));
     let walls = |error: &dyn std::fmt::Display| format!("building the walls for commands failed: {error}");
     let settings = CommandSettings {
         scratch: launch.scratch.clone(),
@@ -140,8 +136,7 @@ fn tools(launch: &WorkerLaunch, stop: Stop) -> Result<Tools, String> {
         helper: Helper::this_program().map_err(|error| walls(&error))?,
     };
     let commands = Commands::open(settings).map_err(|error| walls(&error))?;
-    let surroundings =
-        Surroundings { working_directory: launch.root.clone(), protected: Protected::gather(&sources), stop };
+    let surroundings = Surroundings { working_directory: launch.root.clone(), protected, stop };
     let writing = writing(launch, &surroundings.protected)?;
     let tools = Tools::new(surroundings).with_commands(commands);
     Ok(match writing {
@@ -170,9 +165,8 @@ fn writing(launch: &WorkerLaunch, protected: &Protected) -> Result<Option<Writin
     let Some(identity) = launch.root_identity.clone().filter(|_| launch.profile.writes()) else {
         return Ok(None);
     };
-    if !matches!(protected.judge(&launch.root, None), Judgement::Open) {
-        let why = "the session's directory is a credential store or belongs to the gateway: no session writes there";
-        return Err(why.to_owned());
+    if ground::judge(protected, &launch.root) == Ground::Protected {
+        return Err(ground::PROTECTED.to_owned());
     }
     Ok(Some(Writing {
         root: launch.root.clone(),

@@ -4,11 +4,10 @@ use protocol::{
     action::Resolution,
     failure::{ErrorCode, Failure, ToolErrorCode},
     id::SessionId,
-    receipt::Receipt,
+    receipt::{Facts, Receipt},
     timestamp::Timestamp,
 };
 
-use super::was_applied;
 use crate::{
     control::answer::Undone,
     ledger::{
@@ -95,7 +94,7 @@ pub(super) fn answer(
         notes,
     };
     match outcome? {
-        Outcome::Received(receipt) if was_applied(&receipt) == Resolution::Applied => {
+        Outcome::Received(receipt) if matches!(receipt.facts, Facts::Wrote { .. } | Facts::Removed(_)) => {
             Ok(done(change.path.clone(), notes(&receipt)))
         }
         Outcome::Received(receipt) => Err(refused((changes, change), (session, begun), &receipt)),

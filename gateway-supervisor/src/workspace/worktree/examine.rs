@@ -1,7 +1,7 @@
 //! Whether a directory suits: the clean top level of a repository with at least one commit, and everything in it at hand.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs, io,
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
@@ -63,6 +63,11 @@ pub(crate) enum Unsuitable {
         "the repository's own folder stands elsewhere and does not name this directory as its own; pass the directory that it belongs to"
     )]
     Elsewhere,
+    /// Every worktree of it would work on the same files.
+    #[error(
+        "the repository has extensions.worktreeConfig and names one core.worktree for all its worktrees; move that setting to the main one with `git config --worktree core.worktree DIRECTORY` and unset it in .git/config"
+    )]
+    OneForAll,
     /// A sparse checkout.
     #[error("the repository is a sparse checkout; run `git sparse-checkout disable` first")]
     Sparse,
@@ -97,6 +102,9 @@ pub(crate) async fn examine(git: &Git) -> Result<Base, Unsuitable> {
     let sparse = git.asked(&["config", "--type=bool", "--get", "core.sparseCheckout"]).await?;
     if sparse.as_deref() == Some("true") {
         return Err(Unsuitable::Sparse);
+    }
+    if leads_all(git, &places.common).await? {
+        return Err(Unsuitable::OneForAll);
     }
     // Before anything compares contents: nothing is ever fetched.
     complete(git, &commit).await?;
@@ -156,6 +164,18 @@ async fn belongs(git: &Git, source: &Path, places: &Places) -> Result<bool, GitE
         && same(&places.own.join(back), &marker)?)
 }
 
+/// Whether the shared configuration names the files of each worktree. Git believes it only where worktrees have one of their own.
+async fn leads_all(git: &Git, common: &Path) -> Result<bool, GitError> {
+    let own = git.asked(&["config", "--type=bool", "--get", "extensions.worktreeConfig"]).await?;
+    if own.as_deref() != Some("true") {
+        return Ok(false);
+    }
+    let config = common.join("config");
+    let shared = ["config".as_ref(), "--file".as_ref(), config.as_os_str()];
+    let question = ["--includes", "--get", "core.worktree"].map(OsStr::new);
+    Ok(git.asked(&[&shared[..], &question].concat()).await?.is_some())
+}
+
 fn same(a: &Path, b: &Path) -> io::Result<bool> {
     Ok(a.canonicalize()? == b.canonicalize()?)
 }
@@ -178,15 +198,12 @@ pub(super) fn no_operation_under_way(folder: &Path) -> Result<(), Unsuitable> {
 
 async fn clean(git: &Git) -> Result<(), Unsuitable> {
     // What a submodule's own files look like is not looked at: that would start a git with the submodule's configuration.
-    let status = git
-        .run(&["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"])
-        .await?;
-    let mut changes = status.split(|byte| *byte == 0).filter(|change| !change.is_empty());
-    match changes.next() {
+    let changes = git.status(&["--untracked-files=normal", "--ignore-submodules=dirty"]).await?;
+    match changes.first() {
         None => Ok(()),
         Some(first) => Err(Unsuitable::Dirty {
             first: String::from_utf8_lossy(first).into_owned(),
-            count: 1 + changes.count(),
+            count: changes.len(),
         }),
     }
 }

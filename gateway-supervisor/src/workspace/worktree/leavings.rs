@@ -205,18 +205,8 @@ async fn compared(
 ) -> Result<Option<PathBuf>, GitError> {
     let git = git.through(Through { repository: common, files: site.folder, index: &aside.index }).await?;
     git.run(&["read-tree", site.commit]).await?;
-    let status = git
-        .run(&[
-            "status",
-            "--porcelain=v1",
-            "-z",
-            "--no-renames",
-            "--untracked-files=all",
-            "--ignored=matching",
-            "--ignore-submodules=all",
-        ])
-        .await?;
-    for line in status.split(|byte| *byte == 0).filter(|line| line.len() > 3) {
+    let everything = ["--untracked-files=all", "--ignored=matching", "--ignore-submodules=all"];
+    for line in git.status(&everything).await?.iter().filter(|line| line.len() > 3) {
         let path = Path::new(OsStr::from_bytes(&line[3..]));
         let own = match line[1] {
             // As in the commit, or not there.

@@ -74,18 +74,8 @@ pub(crate) async fn look(git: &Git, folder: &Path, branch: &str) -> Result<Look,
 }
 
 async fn changes(inside: &Git) -> Result<usize, GitError> {
-    let status = inside
-        .run(&[
-            "status",
-            "--porcelain=v1",
-            "-z",
-            "--no-renames",
-            "--untracked-files=all",
-            "--ignored=matching",
-            "--ignore-submodules=dirty",
-        ])
-        .await?;
-    Ok(status.split(|byte| *byte == 0).filter(|change| !change.is_empty()).count())
+    let everything = ["--untracked-files=all", "--ignored=matching", "--ignore-submodules=dirty"];
+    Ok(inside.status(&everything).await?.len())
 }
 
 /// How many commits only these heads reach.

@@ -106,6 +106,26 @@ const KINDS: &[(&str, Kind, Says)] = &[
         None,
     ),
     (
+        "files named for each worktree",
+        |repository| {
+            let top = repository.source();
+            repository.git(&["config", "extensions.worktreeConfig", "true"]);
+            repository.git(&["config", "--worktree", "core.worktree", top.to_str().unwrap()]);
+            top
+        },
+        None,
+    ),
+    (
+        "files named once for all worktrees",
+        |repository| {
+            let top = repository.source();
+            repository.git(&["config", "extensions.worktreeConfig", "true"]);
+            repository.git(&["config", "core.worktree", top.to_str().unwrap()]);
+            top
+        },
+        Some(|why| matches!(why, Unsuitable::OneForAll)),
+    ),
+    (
         "below the top",
         |repository| {
             let below = repository.source().join("below");
