@@ -5,7 +5,7 @@ mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
 
-use std::io;
+use std::{io, sync::OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl ProcessIdentity {
     /// # Errors
     /// Where there is none, or the system does not tell.
     pub fn of(pid: u32) -> io::Result<Self> {
-        Ok(Self { pid, started: system::started(pid)?, boot: system::boot()? })
+        Ok(Self { pid, started: system::started(pid)?, boot: boot()? })
     }
 
     /// This process.
@@ -54,7 +54,13 @@ impl ProcessIdentity {
 /// # Errors
 /// Where the system does not tell.
 pub fn boot() -> io::Result<String> {
-    system::boot()
+    // A process does not outlive its boot.
+    static BOOT: OnceLock<String> = OnceLock::new();
+    if let Some(known) = BOOT.get() {
+        return Ok(known.clone());
+    }
+    let boot = system::boot()?;
+    Ok(BOOT.get_or_init(|| boot).clone())
 }
 
 #[cfg(test)]

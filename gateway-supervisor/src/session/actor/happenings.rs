@@ -98,6 +98,9 @@ impl Actor {
                 if let Some(ack) = self.state.acks.get(&request.number) {
                     let ack = ack.clone();
                     self.tell(ToWorker::Ack(ack));
+                    // The worker waits for nothing else: it goes out on this thread before anybody looks at the new state,
+                    // instead of from another one that is woken for it.
+                    tokio::task::yield_now().await;
                 }
             }
             Accepted::Conflict(reason) => {

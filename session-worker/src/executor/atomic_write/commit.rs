@@ -8,7 +8,12 @@
 //! Invariant: nothing is removed but the staged file and the very file whose content is recorded as `before`.
 //! Invariant: an outcome other than `Applied` and `NotApplied` says what is not known and which file was kept.
 
-use std::{ffi::OsStr, fs::File, io, path::Path};
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, Seek},
+    path::Path,
+};
 
 use nix::{fcntl::AtFlags, unistd::UnlinkatFlags};
 use protocol::{
@@ -339,9 +344,11 @@ pub(super) fn standing(seen: &Remembered, (directory, name): (&File, &OsStr), ch
     if check == Check::Stamp && stamp == seen.stamp {
         return Standing::Same;
     }
-    match super::observe::hash(&mut file) {
-        Ok((digest, _)) if digest == seen.digest && stamp.is_only_name_of(seen.stamp) => Standing::Same,
-        Ok((digest, _)) => Standing::Changed(Some(digest)),
+    match super::observe::holds(&mut file, &seen.bytes) {
+        Ok(true) if stamp.is_only_name_of(seen.stamp) => Standing::Same,
+        Ok(_) => Standing::Changed(
+            file.rewind().and_then(|()| super::observe::hash(&mut file)).ok().map(|(now, _)| now),
+        ),
         Err(_) => Standing::Changed(None),
     }
 }

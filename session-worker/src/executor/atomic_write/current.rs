@@ -42,15 +42,15 @@ pub(super) struct Seen {
 
 /// What is remembered of a file until it is replaced. No handle: the last one of a file that lost its name takes the
 /// file with it, which is work for the disk that belongs to the replacing.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Remembered {
-    pub(super) digest: Digest,
+    pub(super) bytes: Vec<u8>,
     pub(super) stamp: Stamp,
 }
 
 impl Seen {
-    pub(super) const fn remembered(&self) -> Remembered {
-        Remembered { digest: self.digest, stamp: self.stamp }
+    pub(super) fn remembered(self) -> Remembered {
+        Remembered { bytes: self.bytes, stamp: self.stamp }
     }
 }
 

@@ -170,7 +170,7 @@ impl<'a> Current<'a> {
                 .map_err(system("keeping the mode of"))?,
             None => Vec::new(),
         };
-        let (identities, before) = (walked.identities, seen.as_ref().map(Seen::remembered));
+        let (identities, before) = (walked.identities, seen.map(Seen::remembered));
         let staged = Staged { root, target, identities, temp, before, modes, notes, write };
         Ok(Unsynced { file, staged })
     }
