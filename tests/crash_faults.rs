@@ -35,17 +35,17 @@ fn one(name: &str, fault: &Fault) -> String {
 }
 
 #[expect(clippy::print_stdout, reason = "what is not proven here must be seen")]
-fn may_trace() -> bool {
-    let may = Tracer::is_there();
+fn may_trace(target: Target) -> bool {
+    let may = Tracer::may_attach(target);
     if !may {
-        println!("NOT PROVEN: strace is not installed, or may not attach to processes here");
+        println!("NOT PROVEN: strace is not installed, or may not attach to the {target:?} here");
     }
     may
 }
 
 #[test]
 fn a_write_that_the_disk_refuses_leaves_nothing_and_can_be_made_again() {
-    if !may_trace() {
+    if !may_trace(Target::Worker) {
         return;
     }
     let mut scene = Scene::new(scenario("Write", "direct_write"));
@@ -67,7 +67,7 @@ fn a_write_that_the_disk_refuses_leaves_nothing_and_can_be_made_again() {
 
 #[test]
 fn a_record_that_can_not_be_written_holds_the_session_up_until_it_can() {
-    if !may_trace() {
+    if !may_trace(Target::Supervisor) {
         return;
     }
     for (call, how) in [("fdatasync", How::Error("EIO")), ("pwrite64", How::Error("ENOSPC"))] {
@@ -78,7 +78,10 @@ fn a_record_that_can_not_be_written_holds_the_session_up_until_it_can() {
 #[test]
 fn every_call_fails_once() {
     let Ok(asked) = env::var("GATEWAY_FAULTS") else { return };
-    assert!(may_trace(), "strace is needed for this");
+    assert!(
+        CALLS.iter().all(|(target, _)| may_trace(*target)),
+        "strace, and root for the worker, are needed for this"
+    );
     let (begun, mut failed, mut all) = (Instant::now(), 0, 0);
     for reply in ["Write", "Overwrite", "Edit"] {
         for (target, calls) in CALLS {
