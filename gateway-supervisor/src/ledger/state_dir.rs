@@ -6,12 +6,20 @@ use std::{
     fs::{self, File, OpenOptions, Permissions, TryLockError},
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{error::LedgerError, journal};
 
 /// The lock's name. Its content means nothing; the kernel lets go of it when the process ends, in whatever way.
 const LOCK: &str = "supervisor.lock";
+
+/// A process that is about to become another program has done so within this time, on a busy machine too.
+const LET_GO: Duration = Duration::from_secs(2);
+
+/// Between two tries.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// A state directory that this process holds, and no other.
 #[derive(Debug)]
@@ -35,11 +43,7 @@ impl StateDir {
             .custom_flags(libc::O_NOFOLLOW)
             .open(&lock)
             .map_err(|error| LedgerError::io("opening the lock", &lock, &error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LedgerError::AlreadyRunning { lock }),
-            Err(TryLockError::Error(error)) => return Err(LedgerError::io("locking", &lock, &error)),
-        }
+        take(&file, lock.clone())?;
         file.set_permissions(Permissions::from_mode(0o600))
             .map_err(|error| LedgerError::io("making private the lock", &lock, &error))?;
         let claimed = Self { path: path.to_owned(), _lock: file };
@@ -56,6 +60,20 @@ impl StateDir {
     /// Where the index is.
     pub(super) fn index(&self) -> PathBuf {
         self.path.join("index")
+    }
+}
+
+/// Takes the lock. A supervisor that was killed in the moment in which it started a program leaves a copy of the lock in that
+/// program's process, until it has become the program: so one that is held is asked for again for a while.
+fn take(file: &File, lock: PathBuf) -> Result<(), LedgerError> {
+    let until = Instant::now() + LET_GO;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(AGAIN),
+            Err(TryLockError::WouldBlock) => return Err(LedgerError::AlreadyRunning { lock }),
+            Err(TryLockError::Error(error)) => return Err(LedgerError::io("locking", &lock, &error)),
+        }
     }
 }
 
@@ -84,5 +102,32 @@ fn make_private(path: &Path) -> Result<(), LedgerError> {
             made.mode() & 0o777
         )),
         Err(error) => Err(LedgerError::io("looking at", path, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_let_go_of_in_a_moment_is_waited_for_and_another_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = StateDir::claim(folder.path()).unwrap();
+        assert!(matches!(StateDir::claim(folder.path()), Err(LedgerError::AlreadyRunning { .. })));
+        let (begun, beginning) = mpsc::channel();
+        let waiting = thread::scope(|scope| {
+            let path = folder.path();
+            let waiting = scope.spawn(move || {
+                begun.send(()).unwrap();
+                StateDir::claim(path).map(drop)
+            });
+            beginning.recv().unwrap();
+            thread::sleep(AGAIN * 10);
+            drop(held);
+            waiting.join().unwrap()
+        });
+        assert!(waiting.is_ok(), "{waiting:?}");
     }
 }
