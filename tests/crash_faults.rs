@@ -70,8 +70,14 @@ fn a_record_that_can_not_be_written_holds_the_session_up_until_it_can() {
     if !may_trace(Target::Supervisor) {
         return;
     }
-    for (call, how) in [("fdatasync", How::Error("EIO")), ("pwrite64", How::Error("ENOSPC"))] {
-        one("Edit", &Fault { target: Target::Supervisor, call, number: 1, how });
+    // The reply's record, which the call asks for, and the preparation's, which nobody waits for outside.
+    for (call, number, how, expected) in [
+        ("fdatasync", 1, How::Error("EIO"), "ledger_unavailable, restarted"),
+        ("fdatasync", 2, How::Error("EIO"), "held up, restarted"),
+        ("pwrite64", 1, How::Error("ENOSPC"), "ok"),
+    ] {
+        let told = one("Edit", &Fault { target: Target::Supervisor, call, number, how });
+        assert!(told.contains(expected), "{call} {number}: {told}");
     }
 }
 

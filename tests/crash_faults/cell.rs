@@ -82,6 +82,11 @@ impl Scene {
                 self.recover();
             } else {
                 self.session.status(5);
+                if self.session.view["next"].as_str().is_some_and(|next| next.contains("held up")) {
+                    told += "held up, restarted; ";
+                    self.gateway.kill();
+                    self.look();
+                }
             }
         }
         panic!("stuck: {}", self.session.view)

@@ -124,6 +124,7 @@ fn pulse(state: &State) -> Pulse {
         revision: state.revision,
         unsettled: state.launch().is_some() || state.undo.is_some(),
         attached: state.runtime_attached(),
+        held_up: false,
     }
 }
 
@@ -163,12 +164,21 @@ impl Actor {
             self.resolve_undo().await;
         }
         let unreached = self.state.launch().is_some() && !matches!(self.wire, Wire::Up(_));
-        let now = Pulse { unsettled: unreached || self.undo_is_cut_off(), ..pulse(&self.state) };
+        let now = Pulse {
+            unsettled: unreached || self.undo_is_cut_off(),
+            held_up: self.held_up(),
+            ..pulse(&self.state)
+        };
         self.pulse.send_if_modified(|shown| {
             let changed = *shown != now;
             *shown = now;
             changed
         });
+    }
+
+    /// Whether the ledger refused what has to be recorded, so that nothing goes on until it takes it.
+    const fn held_up(&self) -> bool {
+        self.pause_until.is_some()
     }
 
     fn may_go(&self) -> bool {

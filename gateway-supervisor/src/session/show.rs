@@ -32,6 +32,8 @@ pub(crate) struct Audience {
     pub(crate) token: Option<Token>,
     /// Bytes of text of the pending turn.
     pub(crate) turn_bytes: usize,
+    /// Whether the ledger does not take what has to be recorded.
+    pub(crate) held_up: bool,
 }
 
 /// The session as this audience may see it.
@@ -78,7 +80,11 @@ pub(crate) fn view(state: &State, audience: &Audience) -> SessionView {
         claude_code: state.claude_version.as_ref().map(|said| claude_code::number(said)).map(|number| {
             ClaudeCodeView { version: number.to_owned(), verified: claude_code::verified(number) }
         }),
-        next: Some(next::step(state, audience.lease.lease_id)),
+        next: Some(if audience.held_up {
+            next::HELD_UP.to_owned()
+        } else {
+            next::step(state, audience.lease.lease_id)
+        }),
     }
 }
 

@@ -126,7 +126,7 @@ fn reached(now: &Pulse, until: Until, lease: LeaseId) -> bool {
     match (until, now.status) {
         (_, Status::Stopped) => true,
         (Until::Stopped, _) => false,
-        (Until::Settled, _) if now.lease != lease => true,
+        (Until::Settled, _) if now.lease != lease || now.held_up => true,
         (Until::Settled, Status::WaitingForGpt) => now.turn.is_some(),
         (Until::Settled, Status::Starting | Status::Running | Status::Stopping) => false,
         (Until::Settled, Status::Idle | Status::LeaseExpired | Status::Failed | Status::RecoveryRequired) => {
@@ -151,6 +151,7 @@ mod tests {
             revision: 1,
             unsettled: false,
             attached: true,
+            held_up: false,
         };
         for (status, settled, stopped) in [
             (Status::Starting, false, false),
@@ -166,6 +167,8 @@ mod tests {
             assert_eq!(reached(&pulse(status), Until::Settled, lease), settled, "{status:?}");
             assert_eq!(reached(&pulse(status), Until::Stopped, lease), stopped, "{status:?}");
         }
+        let held_up = Pulse { held_up: true, ..pulse(Status::Running) };
+        assert!(reached(&held_up, Until::Settled, lease), "the owner has to hear of it");
         // A lease that was rotated ends a wait, but not the wait for an end.
         assert!(reached(&pulse(Status::Running), Until::Settled, LeaseId::mint()));
         assert!(!reached(&pulse(Status::Stopping), Until::Stopped, LeaseId::mint()));

@@ -39,7 +39,10 @@ impl Gateway {
             state.life = Life::LeaseExpired;
         }
         let (lease, turn_bytes) = (state.lease, self.0.house.config.turn_bytes);
-        Ok(show::view(&state, &show::Audience { replay: false, lease, token: None, turn_bytes }))
+        Ok(show::view(
+            &state,
+            &show::Audience { replay: false, lease, token: None, turn_bytes, held_up: false },
+        ))
     }
 }
 

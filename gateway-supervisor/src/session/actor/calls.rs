@@ -181,6 +181,7 @@ impl Actor {
             lease: shown.lease.unwrap_or(newest),
             token,
             turn_bytes: self.house.config.turn_bytes,
+            held_up: self.held_up(),
         };
         show::view(&self.state, &audience)
     }

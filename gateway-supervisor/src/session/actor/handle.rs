@@ -72,6 +72,8 @@ pub(crate) struct Pulse {
     pub(crate) unsettled: bool,
     /// Whether a live Claude Code is attached.
     pub(crate) attached: bool,
+    /// Whether the ledger does not take what has to be recorded.
+    pub(crate) held_up: bool,
 }
 
 /// The way to a session's task.

@@ -7,6 +7,9 @@ use protocol::{
 
 use super::super::state::State;
 
+/// The next step where the ledger refused what has to be recorded.
+pub(super) const HELD_UP: &str = "the gateway can't write the session's record at the moment, so the session is held up and nothing of it is lost: tell the owner to look at the disk (gatewayctl doctor) and then to start the gateway again, and call native_session_status after that";
+
 /// The next step for the one who holds `shown`.
 pub(super) fn step(state: &State, shown: LeaseId) -> String {
     if shown != state.lease.lease_id && !state.ended() {
